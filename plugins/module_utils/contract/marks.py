@@ -1,0 +1,49 @@
+"""What SparkRing owns on a host is what carries these marks; everything else is left alone.
+
+The numbers are chosen apart from the reference tool's (protocol 82, preferences 10-18), so
+that both can be told apart on one host (DESIGN section 5).
+"""
+
+from __future__ import annotations
+
+ROUTE_PROTOCOL = 83
+"""Value of ``proto`` on every route and permanent neighbour of ours."""
+
+INGRESS_PREFERENCE_BASE = 40
+"""A relay filter for tag k has tc preference 40 + k (41..47) and handle k; 48 is reserved."""
+
+EGRESS_PREFERENCE = 41
+"""tc preference of the virtual marker's egress rules."""
+
+RULE_COMMENT = "sparkring.cluster"
+"""iptables comment on every forward rule of ours."""
+
+FILE_HEADER = "# Written by sparkring.cluster; changes are overwritten."
+"""First line of every text file of ours on a host."""
+
+CONFIG_DIR = "/etc/sparkring-node"
+PLAN_PATH = CONFIG_DIR + "/plan.json"
+RUN_DIR = "/run/sparkring-node"
+LIB_DIR = "/usr/local/lib/sparkring-node"
+PROGRAM_PATH = LIB_DIR + "/node.pyz"
+MARKER_PATH = LIB_DIR + "/marker-mlx5"
+UNIT_DIR = "/etc/systemd/system"
+
+UNIT_PREFIX = "sparkring-node-"
+FABRIC_UNIT = UNIT_PREFIX + "fabric.service"
+MARKER_UNIT_TEMPLATE = UNIT_PREFIX + "marker@.service"
+RESPONDER_UNIT = UNIT_PREFIX + "responder.service"
+"""Transient unit that answers the lane checks of one verify run."""
+
+PROFILE_PREFIX = "sparkring-"
+"""NetworkManager profile names: ``sparkring-<ring>-<role>``."""
+
+
+def marker_unit(rdma_device: str) -> str:
+    """Name of the marker unit of one RDMA device."""
+    return UNIT_PREFIX + "marker@" + rdma_device + ".service"
+
+
+def profile_name(ring: str, role: str) -> str:
+    """Name of the NetworkManager profile of one endpoint."""
+    return PROFILE_PREFIX + ring + "-" + role
