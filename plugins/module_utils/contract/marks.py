@@ -34,6 +34,10 @@ FABRIC_UNIT = UNIT_PREFIX + "fabric.service"
 MARKER_UNIT_TEMPLATE = UNIT_PREFIX + "marker@.service"
 RESPONDER_UNIT = UNIT_PREFIX + "responder.service"
 """Transient unit that answers the lane checks of one verify run."""
+RESPONDER_KEY_PATH = RUN_DIR + "/responder.key"
+RESPONDER_PORT = 18619
+LANE_PORTS = range(18620, 18640)
+"""TCP ports on the management address; lane ports carry perftest's handshake, one lane at a time."""
 
 PROFILE_PREFIX = "sparkring-"
 """NetworkManager profile names: ``sparkring-<ring>-<role>``."""
