@@ -1,0 +1,241 @@
+"""Proves every lane of a ring, one at a time: an RDMA write passes, and its relays carried it.
+
+Runs on the head and asks the responder of each host. A relayed lane holds only when every
+relay's filter counted the data there and the acknowledgements back, and no relay's kernel
+forwarded meanwhile.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import cycle
+from time import monotonic, sleep
+from typing import Any
+
+from ..contract import marks
+from ..contract.host_plan import HostPlan, Lane, LaneRelay
+from .messages import Asking, Channel, Refused
+from .responder import LISTEN_SECONDS, WRITE_BYTES, WRITE_SECONDS, WRITES
+
+CHECK = "pair.rdma.write"
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
+ATTEMPTS = 3
+"""Tries of a lane whose relays also forwarded IP: other traffic may share that counter."""
+SETTLE_SECONDS = 3.0
+"""How long filter counters may lag: a NIC reports them about once a second."""
+
+
+class Unanswered(Exception):
+    """What a responder could not be asked or could not do, in one sentence, and its fix where that is known."""
+
+    def __init__(self, found: str, fix: str = "") -> None:
+        super().__init__(found)
+        self.fix = fix
+
+
+class Responders:
+    """One lasting connection to the responder of each host."""
+
+    def __init__(self, plans: dict[str, HostPlan], key: bytes, port: int) -> None:
+        self._plans = plans
+        self._key = key
+        self._port = port
+        self._open: dict[str, Asking] = {}
+        self._lost: dict[str, Unanswered] = {}
+
+    def ask(self, host: str, verb: str, seconds: float = ANSWER_SECONDS, **arguments: Any) -> dict[str, Any]:
+        """The result of one verb on one host; raises Unanswered."""
+        if host in self._lost:
+            raise self._lost[host]
+        where = f"{host} ({self._plans[host].management.address} port {self._port})"
+        try:
+            if host not in self._open:
+                address = (self._plans[host].management.address, self._port)
+                self._open[host] = Asking(Channel(socket.create_connection(address, CONNECT_SECONDS)), self._key)
+            reply = self._open[host].ask({"host": host, "verb": verb, **arguments}, seconds)
+        except (OSError, Refused, ValueError) as error:
+            ports = f"{marks.RESPONDER_PORT}-{marks.LANE_PORTS[-1]}"
+            self._lost[host] = Unanswered(
+                f"the responder of {where} does not answer: {error}",
+                f"Let the ring's hosts reach TCP ports {ports} of each other on the management network.",
+            )
+            raise self._lost[host] from error
+        if "error" in reply:
+            raise Unanswered(str(reply["error"]))
+        result: dict[str, Any] = reply["result"]
+        return result
+
+    def close(self) -> None:
+        """Close every connection."""
+        for asking in self._open.values():
+            asking.close()
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the relays of one lane counted: packets there, packets back, datagrams forwarded by IP."""
+
+    there: dict[str, int]
+    back: dict[str, int]
+    forwarded: dict[str, int]
+
+
+def verify(plans: dict[str, HostPlan], key: bytes, port: int = marks.RESPONDER_PORT) -> list[dict[str, Any]]:
+    """Check every lane of every host plan, strictly one after another; one result for each."""
+    responders = Responders(plans, key, port)
+    lane_ports = cycle(marks.LANE_PORTS)
+    results = []
+    try:
+        for plan in sorted(plans.values(), key=lambda item: item.position):
+            for lane in sorted(plan.lanes, key=lambda item: (plans[item.peer].position, item.index)):
+                results.append(_Trial(plans, responders, plan, lane).result(next(lane_ports)))
+    finally:
+        responders.close()
+    return results
+
+
+def reverse_of(lane: Lane, peer: HostPlan) -> Lane | None:
+    """The peer's lane between the same two endpoints, which carries the acknowledgements."""
+    for other in peer.lanes:
+        if (other.source, other.target) == (lane.target, lane.source):
+            return other
+    return None
+
+
+class _Trial:
+    """One lane on trial."""
+
+    def __init__(self, plans: dict[str, HostPlan], responders: Responders, plan: HostPlan, lane: Lane) -> None:
+        self._plans = plans
+        self._responders = responders
+        self._source = plan.host
+        self._lane = lane
+        self._reverse = reverse_of(lane, plans[lane.peer])
+
+    def result(self, port: int) -> dict[str, Any]:
+        """Try the lane; what was found, with a fix when it does not hold."""
+        lane, reverse = self._lane, self._reverse
+        if reverse is None:
+            found = f"{lane.peer} has no lane back from {lane.target.rdma_device}"
+            return self._outcome(False, found, "Make the plan again: the two hosts' plans do not belong together.")
+        moved: Counters | None = None
+        for _attempt in range(ATTEMPTS):
+            try:
+                before = self._counters(reverse)
+                gbps = self._write(reverse, port)
+                moved = self._moved(reverse, before)
+            except Unanswered as error:
+                return self._outcome(False, str(error), error.fix or self._first_look(), moved=moved)
+            if not any(moved.forwarded.values()):
+                break
+        assert moved is not None
+        return self._judge(gbps, moved)
+
+    def _write(self, reverse: Lane, port: int) -> float:
+        lane = self._lane
+        self._responders.ask(lane.peer, "serve", LISTEN_SECONDS + ANSWER_SECONDS, lane=reverse.id, port=port)
+        try:
+            answer = self._responders.ask(
+                self._source, "write", WRITE_SECONDS + ANSWER_SECONDS, lane=lane.id, port=port
+            )
+        except Unanswered:
+            with suppress(Unanswered):
+                self._responders.ask(lane.peer, "stop")
+            raise
+        return float(answer["gbps"])
+
+    def _counters(self, reverse: Lane) -> Counters:
+        filters: dict[str, list[str]] = {}
+        for relay in [*self._lane.relays, *reverse.relays]:
+            filters.setdefault(relay.host, []).append(relay.filter)
+        answers = {host: self._responders.ask(host, "counters", filters=names) for host, names in filters.items()}
+        return Counters(
+            {relay.host: self._count(answers, relay) for relay in self._lane.relays},
+            {relay.host: self._count(answers, relay) for relay in reverse.relays},
+            {host: int(answer["forwarded"]) for host, answer in answers.items()},
+        )
+
+    def _count(self, answers: dict[str, dict[str, Any]], relay: LaneRelay) -> int:
+        packets = answers[relay.host]["filters"][relay.filter]
+        if packets is None:
+            raise Unanswered(f"{relay.host} has no {relay.filter}", "Run mesh-setup: it puts the filter back.")
+        return int(packets)
+
+    def _moved(self, reverse: Lane, before: Counters) -> Counters:
+        deadline = monotonic() + SETTLE_SECONDS
+        while True:
+            after = self._counters(reverse)
+            moved = Counters(
+                _difference(before.there, after.there),
+                _difference(before.back, after.back),
+                _difference(before.forwarded, after.forwarded),
+            )
+            if not self._uncounted(moved) or monotonic() > deadline:
+                return moved
+            sleep(0.5)
+
+    def _uncounted(self, moved: Counters) -> list[str]:
+        short = [host for host, packets in moved.there.items() if packets < WRITES]
+        return short + [host for host, packets in moved.back.items() if packets < 1]
+
+    def _judge(self, gbps: float, moved: Counters) -> dict[str, Any]:
+        counts = [f"{host} counted {packets}" for host, packets in moved.there.items()]
+        counts += [f"{host} counted {packets} back" for host, packets in moved.back.items()]
+        counts += [f"{host} forwarded {number} by IP" for host, number in moved.forwarded.items() if number]
+        found = ", ".join([f"{WRITES} writes at {gbps:.3g} Gb/s", *counts])
+        uncounted = sorted(set(self._uncounted(moved)))
+        if uncounted:
+            fix = (
+                f"See that {marks.marker_unit(self._lane.source.rdma_device)} runs on {self._source} and "
+                f"{marks.marker_unit(self._lane.target.rdma_device)} on {self._lane.peer}, "
+                f"then run mesh-setup for the filters of {', '.join(uncounted)}."
+            )
+            return self._outcome(False, found, fix, gbps, moved)
+        if any(moved.forwarded.values()):
+            hosts = ", ".join(host for host, number in moved.forwarded.items() if number)
+            fix = f"Stop other traffic that {hosts} forwards, then verify again."
+            return self._outcome(False, found, fix, gbps, moved)
+        return self._outcome(True, found, "", gbps, moved)
+
+    def _first_look(self) -> str:
+        lane = self._lane
+        ends = f"{self._source} {lane.source.netdev} and {lane.peer} {lane.target.netdev}"
+        return f"Look at the link and GID findings of {ends} first, then run mesh-setup."
+
+    def _outcome(
+        self,
+        holds: bool,
+        found: str,
+        fix: str,
+        gbps: float | None = None,
+        moved: Counters | None = None,
+    ) -> dict[str, Any]:
+        lane = self._lane
+        relays = [relay.host for relay in lane.relays]
+        expected = f"{WRITES} writes of {WRITE_BYTES} bytes {lane.source.rdma_device} > {lane.target.rdma_device}"
+        if relays:
+            expected += f", each counted by {', '.join(relays)}, none forwarded by IP"
+        return {
+            "id": CHECK,
+            "subject": lane.id,
+            "lane": lane.id,
+            "from": self._source,
+            "to": lane.peer,
+            "index": lane.index,
+            "relays": relays,
+            "ok": holds,
+            "gbps": gbps,
+            "relay_packets": moved.there if moved else {},
+            "return_packets": moved.back if moved else {},
+            "forwarded": moved.forwarded if moved else {},
+            "expected": expected,
+            "found": found,
+            "fix": fix,
+        }
+
+
+def _difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    return {host: after[host] - before[host] for host in after}
