@@ -1,0 +1,1 @@
+"""What was verified, with its conditions: the receipt and its words for the terminal."""

@@ -1,0 +1,47 @@
+"""A receipt as lines for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .model import CheckResult, LaneResult, Receipt
+
+HOLDS, FAILS = "✓", "✗"
+
+
+def lines(receipt: Receipt) -> list[str]:
+    """Heading, matrix of lanes, one line for each finding, summary."""
+    heading = f"{receipt.ring}: {receipt.layout}, {len(receipt.hosts)} hosts, evidence: {receipt.evidence}"
+    findings = [finding(item) for item in receipt.checks if not item.ok]
+    findings += [finding(item) for item in receipt.lanes if not item.ok]
+    return [heading, *matrix(receipt.hosts, receipt.lanes), *findings, receipt.summary]
+
+
+def matrix(hosts: Sequence[str], lanes: Sequence[LaneResult]) -> list[str]:
+    """Who reaches whom: a row for each source, a column for each target, in a cell one mark for each lane."""
+    if not lanes:
+        return []
+    cells = {(source, target): _cell(source, target, lanes) for source in hosts for target in hosts}
+    table = [["from \\ to", *hosts], *[[source, *[cells[source, target] for target in hosts]] for source in hosts]]
+    widths = [max(len(row[column]) for row in table) for column in range(len(hosts) + 1)]
+    rows = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    return [*rows, f"each lane: {HOLDS} holds or {FAILS} does not, Gb/s, +relays"]
+
+
+def finding(item: CheckResult | LaneResult) -> str:
+    """One line: what was asked, what was expected and found, and what to do."""
+    host = item.host if isinstance(item, CheckResult) else item.source
+    return f"{host} {item.id} {item.subject}: expected {item.expected}, found {item.found}. To fix: {item.fix}"
+
+
+def _cell(source: str, target: str, lanes: Sequence[LaneResult]) -> str:
+    if source == target:
+        return "·"
+    between = [item for item in lanes if (item.source, item.target) == (source, target)]
+    return " ".join(_mark(item) for item in sorted(between, key=lambda item: item.index)) or "-"
+
+
+def _mark(lane: LaneResult) -> str:
+    speed = "" if lane.gbps is None else f"{lane.gbps:.3g}"
+    relays = f"+{len(lane.relays)}" if lane.relays else ""
+    return f"{HOLDS if lane.ok else FAILS}{speed}{relays}"
