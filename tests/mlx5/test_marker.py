@@ -1,0 +1,239 @@
+"""The marker asks of the NIC exactly the bytes that the mesh needs.
+
+The expected bytes are written out here from the device's documented layout, not computed with the marker's code:
+in the 384 bytes of a match the EtherType lies at byte 6 and the IPv4 destination at byte 60, in network order;
+an action's first word is "set, outer EtherType, 16 bits", its second the new EtherType.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import SOURCE, Marker
+
+MASK = "000000000000ffff" + "00" * 52 + "ffffffff" + "00" * 320
+VALUE = "0000000000000800" + "00" * 52 + "{destination}" + "00" * 320
+MATCHER = {
+    "call": "create_matcher",
+    "type": 0,
+    "flags": 0,
+    "priority": 0,
+    "criteria": 1,
+    "comp_mask": 1,
+    "ft_type": 4,
+    "size": 384,
+    "mask": MASK,
+}
+WORDS = {
+    "0x88b5": "10030010000088b5",
+    "0x88b6": "10030010000088b6",
+    "0x88b7": "10030010000088b7",
+    "0x88b8": "10030010000088b8",
+    "0x88b9": "10030010000088b9",
+    "0x88ba": "10030010000088ba",
+    "0x88bb": "10030010000088bb",
+}
+ADDRESSES = {"198.18.2.2": "c6120202", "198.18.15.1": "c6120f01", "10.255.0.128": "0aff0080"}
+
+
+def rules_of(rules: dict[str, str]) -> list[str]:
+    return [part for address, tag in rules.items() for part in ("--rule", f"{address}={tag}")]
+
+
+def hold(marker: Marker, *arguments: str, stop: signal.Signals = signal.SIGTERM) -> tuple[str, str, int]:
+    """Start, wait for its line, stop it; the line, standard error and the exit status."""
+    process = marker.start(*arguments)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    process.send_signal(stop)
+    rest, error = process.communicate(timeout=30)
+    assert rest == ""
+    return line, error, process.returncode
+
+
+def create_calls(rules: dict[str, str], addresses: dict[str, str]) -> list[dict[str, Any]]:
+    """What installing the rules must look like to the NIC."""
+    calls: list[dict[str, Any]] = [MATCHER]
+    for number, (address, tag) in enumerate(rules.items(), 1):
+        calls.append({"call": "create_action", "size": 8, "words": WORDS[tag], "ft_type": 4})
+        value = VALUE.format(destination=addresses[address])
+        calls.append(
+            {"call": "create_flow", "flow": number, "size": 384, "value": value, "actions": 1, "words": WORDS[tag]}
+        )
+    return calls
+
+
+@pytest.mark.parametrize("tag", list(WORDS))
+def test_the_bytes_of_every_tag(marker: Marker, tag: str) -> None:
+    rules = {"198.18.2.2": tag}
+    hold(marker, "--device", "rocep1s0f0", *rules_of(rules), "--managed")
+    assert marker.calls("create_matcher", "create_action", "create_flow") == create_calls(rules, ADDRESSES)
+    assert len(MASK) == len(VALUE.format(destination="00000000")) == 2 * 384
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_rules_are_announced_held_and_removed(marker: Marker, stop: signal.Signals) -> None:
+    rules = dict(zip(ADDRESSES, ["0x88b5", "0x88b6", "0x88b7"], strict=True))
+    line, error, status = hold(marker, "--device", "rocep1s0f0", *rules_of(rules), "--managed", stop=stop)
+    assert (status, error) == (0, "")
+    assert json.loads(line) == {"device": "rocep1s0f0", "rules": rules, "installed": 3}
+    calls = [{"call": "open", "device": "rocep1s0f0"}, *create_calls(rules, ADDRESSES)]
+    for flow in (3, 2, 1):
+        calls += [{"call": "destroy_flow", "flow": flow}, {"call": "destroy_action"}]
+    assert marker.calls() == [*calls, {"call": "destroy_matcher"}, {"call": "close"}]
+
+
+def test_the_device_is_chosen_by_name(marker: Marker) -> None:
+    environment = marker.environment(devices="rocep1s0f1:mlx5,rocep1s0f0:mlx5")
+    process = marker.start(
+        "--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--run-seconds", "1", environment=environment
+    )
+    assert process.wait(30) == 0
+    assert marker.calls("open") == [{"call": "open", "device": "rocep1s0f0"}]
+
+
+def test_sixty_four_rules_fit_and_no_more(marker: Marker) -> None:
+    rules = {f"198.18.{number}.1": "0x88b5" for number in range(64)}
+    addresses = {f"198.18.{number}.1": f"c612{number:02x}01" for number in range(64)}
+    result = marker.run("--device", "rocep1s0f0", *rules_of(rules), "--run-seconds", "1")
+    assert result.returncode == 0
+    assert marker.calls("create_matcher", "create_action", "create_flow") == create_calls(rules, addresses)
+    marker.recording.unlink()
+    result = marker.run("--device", "rocep1s0f0", *rules_of({**rules, "198.18.64.1": "0x88b5"}), "--managed")
+    assert (result.returncode, result.stderr) == (2, "marker-mlx5: more than 64 rules\n")
+    assert marker.calls() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--rule", "198.18.2.2=0x0800"], "rule 198.18.2.2=0x0800: the tag must be 0x88b5..0x88bb"),
+        (["--rule", "198.18.2.2=0"], "rule 198.18.2.2=0: the tag must be 0x88b5..0x88bb"),
+        (["--rule", "198.18.2.2=0x0"], "rule 198.18.2.2=0x0: the tag must be 0x88b5..0x88bb"),
+        (["--rule", "198.18.2.2=0x88b4"], "rule 198.18.2.2=0x88b4: the tag must be 0x88b5..0x88bb"),
+        (["--rule", "198.18.2.2=0x88bc"], "rule 198.18.2.2=0x88bc: the tag must be 0x88b5..0x88bb"),
+        (["--rule", "198.18.2.2=0x88b5 "], "rule 198.18.2.2=0x88b5 : the tag must be 0x88b5..0x88bb"),
+        (["--rule", "198.18.2.2=35001"], "rule 198.18.2.2=35001: the tag must be 0x88b5..0x88bb"),
+        (["--rule", "198.18.2.2="], "rule 198.18.2.2=: the tag must be 0x88b5..0x88bb"),
+        (["--rule", "198.18.2.256=0x88b5"], "rule 198.18.2.256=0x88b5: 198.18.2.256 is not an IPv4 address"),
+        (["--rule", "=0x88b5"], "rule =0x88b5:  is not an IPv4 address"),
+        (["--rule", "198.18.2.2"], "rule 198.18.2.2: IP=TAG is needed"),
+        (["--rule", "1" * 99 + "=0x88b5"], "rule " + "1" * 99 + "=0x88b5: IP=TAG is needed"),
+        (
+            ["--rule", "198.18.2.2=0x88b5", "--rule", "198.18.2.2=0x88b6"],
+            "rule 198.18.2.2=0x88b6: 198.18.2.2 has a rule already",
+        ),
+        ([], "--device, one --rule or more, and --managed or --run-seconds are needed"),
+    ],
+)
+def test_a_wrong_rule_is_refused_before_the_device_is_touched(
+    marker: Marker, arguments: list[str], complaint: str
+) -> None:
+    result = marker.run("--device", "rocep1s0f0", *arguments, "--managed")
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"marker-mlx5: {complaint}\n")
+    assert marker.calls() == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--rule", "198.18.2.2=0x88b5", "--managed"],
+        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5"],
+        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--managed", "--run-seconds", "5"],
+        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--managed", "more"],
+        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--run-seconds", "0"],
+        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--run-seconds", "7201"],
+        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--run-seconds", "5s"],
+        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--source-port", "65535=0x88b5", "--managed"],
+    ],
+)
+def test_wrong_arguments_are_refused(marker: Marker, arguments: list[str]) -> None:
+    result = marker.run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert marker.calls() == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "complaint"),
+    [
+        ("rocep1s0f1:mlx5", "rocep1s0f0: there is no such RDMA device"),
+        ("", "rocep1s0f0: there is no such RDMA device"),
+        ("rocep1s0f0:other", "rocep1s0f0: it is not an mlx5 device"),
+    ],
+)
+def test_a_wrong_device_is_named(marker: Marker, devices: str, complaint: str) -> None:
+    result = marker.run("--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--managed", devices=devices)
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", f"marker-mlx5: {complaint}\n")
+    assert marker.calls() == []
+
+
+@pytest.mark.parametrize(
+    ("refuse", "complaint", "flows_destroyed"),
+    [
+        ("open:1", "it cannot be opened: Operation not permitted", []),
+        ("create_matcher:1", "RDMA-TX flow rules are refused: Operation not permitted", []),
+        ("create_action:2", "the rule for 198.18.15.1 was refused: Operation not permitted", [1]),
+        ("create_flow:3", "the rule for 10.255.0.128 was refused: Operation not permitted", [2, 1]),
+        ("destroy_flow:2", "not all rules could be removed one by one", [3, 2, 1]),
+    ],
+)
+def test_what_the_nic_refuses_is_named_and_the_rest_removed(
+    marker: Marker, refuse: str, complaint: str, flows_destroyed: list[int]
+) -> None:
+    rules = dict.fromkeys(ADDRESSES, "0x88b5")
+    result = marker.run("--device", "rocep1s0f0", *rules_of(rules), "--run-seconds", "1", refuse=refuse)
+    assert (result.returncode, result.stderr) == (1, f"marker-mlx5: rocep1s0f0: {complaint}\n")
+    assert [call["flow"] for call in marker.calls("destroy_flow")] == flows_destroyed
+    created = len(marker.calls("create_action")) - refuse.startswith("create_action")
+    assert len(marker.calls("destroy_action")) == created
+    assert (result.stdout == "") == (not refuse.startswith("destroy_flow"))
+    if not refuse.startswith("open"):
+        assert marker.calls()[-1] == {"call": "close"}
+
+
+def test_it_ends_when_the_device_goes_away(marker: Marker) -> None:
+    result = marker.run("--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--managed", event="fatal")
+    assert result.returncode == 1
+    assert result.stderr == "marker-mlx5: rocep1s0f0: the device is gone, and its rules with it\n"
+    assert marker.calls()[-1] == {"call": "close"}
+
+
+def test_other_events_do_not_end_it(marker: Marker) -> None:
+    result = marker.run("--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--run-seconds", "1", event="port")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert len(marker.calls("ack_event")) == 1
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_hears_when_the_rules_are_in(marker: Marker, tmp_path: Path, abstract: bool) -> None:
+    address = f"\0sparkring-{tmp_path}"[:100] if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(address)
+        notify.settimeout(30)
+        environment = {**marker.environment(), "NOTIFY_SOCKET": address.replace("\0", "@")}
+        process = marker.start(
+            "--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--managed", environment=environment
+        )
+        assert notify.recv(100) == b"READY=1"
+        assert len(marker.calls("create_flow")) == 1
+        process.terminate()
+        assert process.communicate(timeout=30)[1] == ""
+        assert process.returncode == 0
+
+
+def test_it_builds_against_the_installed_libraries(tmp_path: Path) -> None:
+    program = str(tmp_path / "marker-mlx5")
+    build = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", str(SOURCE), "-o", program, "-libverbs", "-lmlx5"]
+    subprocess.run(build, check=True)
+    command = [program, "--device", "none", "--rule", "198.18.2.2=0x88b5", "--managed"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith("marker-mlx5: none: ")
