@@ -8,7 +8,8 @@ module: receipt
 short_description: Write the receipt of one verification
 version_added: "0.1.0"
 description:
-  - Judges the results of M(sparkring.cluster.checks) and M(sparkring.cluster.lanes) against the plans, on the controller.
+  - Judges the results of M(sparkring.cluster.checks) and M(sparkring.cluster.lanes) against the plans, on the
+    controller.
   - Writes C(<plans_dir>/<ring>/receipts/<UTC time>-verify.json) and returns lines for the terminal.
   - Fails when a check or a lane does not hold, when the plan asks for a check that nobody answered, and when nothing
     was checked at all.

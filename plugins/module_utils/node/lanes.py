@@ -121,17 +121,15 @@ class _Trial:
         if reverse is None:
             found = f"{lane.peer} has no lane back from {lane.target.rdma_device}"
             return self._outcome(False, found, "Make the plan again: the two hosts' plans do not belong together.")
-        moved: Counters | None = None
-        for _attempt in range(ATTEMPTS):
-            try:
+        try:
+            for _attempt in range(ATTEMPTS):
                 before = self._counters(reverse)
                 gbps = self._write(reverse, port)
                 moved = self._moved(reverse, before)
-            except Unanswered as error:
-                return self._outcome(False, str(error), error.fix or self._first_look(), moved=moved)
-            if not any(moved.forwarded.values()):
-                break
-        assert moved is not None
+                if not any(moved.forwarded.values()):
+                    break
+        except Unanswered as error:
+            return self._outcome(False, str(error), error.fix or self._first_look())
         return self._judge(gbps, moved)
 
     def _write(self, reverse: Lane, port: int) -> float:

@@ -21,6 +21,8 @@ from typing import Any
 
 from ..contract import marks
 from ..contract.host_plan import HostPlan, Lane
+from .commands import HostError
+from .markers import notify
 from .messages import MIN_KEY_BYTES, Answering, Channel, Refused
 
 WRITES = 200
@@ -35,8 +37,8 @@ GLANCE_SECONDS = 0.5
 COMMAND_SECONDS = 20.0
 
 
-class ResponderError(Exception):
-    """What could not be done, in one sentence."""
+class ResponderError(HostError):
+    """What the responder could not do, in one sentence."""
 
 
 def gid_index(device: str, netdev: str, address: str, sysfs: Path) -> int:
@@ -336,14 +338,6 @@ def main() -> int:
     except (ResponderError, OSError, ValueError) as error:
         print(f"The responder cannot start: {error}", file=sys.stderr)
         return 1
-    tell_ready()
+    notify("READY=1")
     responder.run()
     return 0
-
-
-def tell_ready() -> None:
-    """Tell systemd that the listener is up."""
-    address = os.environ.get("NOTIFY_SOCKET")
-    if address:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-            notify.sendto(b"READY=1", "\0" + address[1:] if address.startswith("@") else address)

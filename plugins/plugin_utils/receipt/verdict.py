@@ -156,18 +156,12 @@ def _host_versions(plan: HostPlan, survey: Any) -> HostVersions:
 
 
 def _firmware(survey: Any) -> list[str]:
-    found: set[str] = set()
-
-    def look(value: Any) -> None:
-        if isinstance(value, Mapping):
-            found.update(str(value[key]) for key in FIRMWARE_KEYS if isinstance(value.get(key), str))
-            for item in value.values():
-                look(item)
-        elif isinstance(value, list):
-            for item in value:
-                look(item)
-
-    look((survey or {}).get("devlink"))
+    """Firmware that runs, from ``devlink dev info`` of each function."""
+    found = set()
+    for function in ((survey or {}).get("devlink") or {}).values():
+        for device in ((function.get("info") or {}).get("info") or {}).values():
+            running = (device.get("versions") or {}).get("running") or {}
+            found |= {str(running[key]) for key in FIRMWARE_KEYS if key in running}
     return sorted(found)
 
 

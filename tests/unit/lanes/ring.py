@@ -48,7 +48,15 @@ LANES = {
 
 def relay_filter(relay: LaneRelay) -> Filter:
     return Filter(
-        relay.filter, relay.ingress, "0x88b5", 41, 1, "02:00:00:00:00:01", "0x0800", relay.egress, in_nic=False
+        relay.filter,
+        relay.ingress,
+        "0x88b5",
+        marks.INGRESS_PREFERENCE_BASE + 1,
+        1,
+        "02:00:00:00:00:01",
+        "0x0800",
+        relay.egress,
+        in_nic=False,
     )
 
 
@@ -84,6 +92,3 @@ def host_plan(host: str) -> HostPlan:
 def plain_plan(host: str, **changes: Any) -> dict[str, Any]:
     plain: dict[str, Any] = documents.to_plain(dataclasses.replace(host_plan(host), **changes))
     return plain
-
-
-assert 41 == marks.INGRESS_PREFERENCE_BASE + 1

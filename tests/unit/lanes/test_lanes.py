@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 import pytest
-
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import lanes
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.responder import Responder
@@ -63,7 +62,9 @@ def test_every_lane_of_a_healthy_ring_holds(bench: Bench, responders: dict[str, 
         "relay_packets": {"spark1": 200},
         "return_packets": {"spark1": 13},
         "forwarded": {"spark1": 0},
-        "expected": "200 writes of 4096 bytes rocespark0cw > rocespark2ccw, each counted by spark1, none forwarded by IP",
+        "expected": (
+            "200 writes of 4096 bytes rocespark0cw > rocespark2ccw, each counted by spark1, none forwarded by IP"
+        ),
         "found": "200 writes at 97.7 Gb/s, spark1 counted 200, spark1 counted 13 back",
         "fix": "",
     }

@@ -16,7 +16,11 @@ from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt.model im
 NOW = datetime(2026, 12, 1, 2, 40, 11, tzinfo=UTC)
 SURVEY = {
     "kernel": {"release": "6.17.0-1029-nvidia", "os": "Ubuntu 24.04.4 LTS", "machine": "aarch64"},
-    "devlink": {"0000:01:00.0": {"info": {"versions": {"running": {"fw.version": "28.45.4028"}}}}},
+    "devlink": {
+        "0000:01:00.0": {
+            "info": {"info": {"pci/0000:01:00.0": {"versions": {"running": {"fw.version": "28.45.4028"}}}}},
+        }
+    },
 }
 FILTER = {
     "id": "filter/enp1s0f1np1/0x88b5",
