@@ -1,0 +1,97 @@
+# Everything a user or a developer types. `make test` is what CI runs.
+SHELL := /bin/bash
+PYTHON ?= python3
+LAYOUT ?= cycle-4
+JOBS ?= 2
+
+VENV := $(CURDIR)/.venv
+COLLECTIONS := .cache/collections
+LINK := $(COLLECTIONS)/ansible_collections/sparkring/cluster
+PLUGINS := $(LINK)/plugins
+
+export PATH := $(VENV)/bin:$(PATH)
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+export PYTHONDONTWRITEBYTECODE := 1
+MAKEFLAGS += --no-print-directory
+
+STAGES := python3 tests/ci/stages.py
+SCENARIOS := prepare survey plan
+RING_SCENARIOS := lab fabric verify
+
+.PHONY: help setup lab lab-down test test-lab test-ring lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
+	sanity build unit schemas bench-plan molecule molecule-ring clean
+
+help:  ## Show the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+
+setup: $(VENV)/.ready $(LINK)  ## Python environment in .venv, and the checkout linked so that FQCNs resolve
+
+$(VENV)/.ready: requirements.txt requirements-dev.txt constraints.txt
+	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exit("Python 3.11 to 3.13 is needed, \
+	and $(PYTHON) is " + sys.version.split()[0] + ": name another with `make setup PYTHON=python3.11`.")'
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
+	echo "Python cannot make virtual environments here: run \`apt-get install -y python3-venv\`." >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -c constraints.txt
+	@touch $@
+
+$(LINK):
+	@mkdir -p $(@D)
+	ln -sfn ../../../.. $@
+
+lab: setup  ## A virtual ring of LAYOUT, prepared, set up and verified
+	bin/sparkring lab-up -e sparkring_lab_layout=$(LAYOUT)
+
+lab-down: setup  ## Stop the virtual ring
+	bin/sparkring lab-down
+
+test: setup  ## What CI runs: linters, sanity, artefact, tests, scenarios on container hosts, one pass of a ring
+	@$(STAGES) lint sanity build unit molecule test-ring
+
+test-lab: setup  ## Every layout and every scenario on virtual rings
+	@$(STAGES) test-rings molecule-ring
+
+lint: setup  ## Every linter
+	@$(STAGES) lint-yaml lint-ruff lint-format lint-mypy lint-ansible
+
+lint-yaml:
+	yamllint --strict .
+
+lint-ruff:
+	ruff check --quiet .
+
+lint-format:
+	ruff format --check --quiet .
+
+lint-mypy:
+	mypy $(PLUGINS)/module_utils $(PLUGINS)/plugin_utils $(PLUGINS)/modules $(PLUGINS)/action bin/sparkring
+
+lint-ansible:
+	ansible-lint --offline --profile production
+
+sanity: setup  ## ansible-test sanity, without its network
+	python3 tests/ci/sanity.py
+
+build: setup  ## The collection's artefact, installed and resolved
+	python3 tests/ci/build.py
+
+unit: setup  ## Unit, property, golden and negative tests
+	pytest -n $(JOBS) tests/unit
+
+test-ring: setup  ## One cycle-4 pass of a virtual ring
+	pytest -m ring tests/lab
+
+test-rings: setup
+	pytest tests/lab
+
+molecule: setup  ## The scenarios that container hosts carry
+	@$(STAGES) $(SCENARIOS:%=molecule-%)
+
+molecule-ring: setup  ## The scenarios that need the kernel of a virtual ring
+	@$(STAGES) $(RING_SCENARIOS:%=molecule-%)
+
+molecule-%: setup
+	molecule test -s $*
+
+clean:  ## Remove what make made, but for a running lab
+	rm -rf .venv .cache dist
