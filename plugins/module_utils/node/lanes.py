@@ -64,7 +64,7 @@ class Responders:
             )
             raise self._lost[host] from error
         if "error" in reply:
-            raise Unanswered(str(reply["error"]))
+            raise Unanswered(str(reply["error"]), str(reply.get("fix", "")))
         result: dict[str, Any] = reply["result"]
         return result
 

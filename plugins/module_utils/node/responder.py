@@ -271,6 +271,8 @@ class Responder:
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             return {"result": self._verbs.run(request)}
+        except FileNotFoundError as error:
+            return {"error": f"{self._host}: {error.filename} is missing", "fix": "Run prepare: it installs the tools."}
         except (ResponderError, OSError, subprocess.SubprocessError, ValueError) as error:
             return {"error": f"{self._host}: {error}"}
 

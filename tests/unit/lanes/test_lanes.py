@@ -176,6 +176,18 @@ def test_a_server_that_does_not_listen_is_named(bench: Bench, responders: dict[s
     )
 
 
+def test_a_missing_tool_is_named(
+    bench: Bench, responders: dict[str, Responder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    healthy(bench)
+    monkeypatch.setenv("PATH", str(bench.state))
+    result = verify(bench)["lane/spark0>spark1/0"]
+    assert (result["found"], result["fix"]) == (
+        "spark1: ib_write_bw is missing",
+        "Run prepare: it installs the tools.",
+    )
+
+
 def test_a_missing_gid_is_named(bench: Bench, responders: dict[str, Responder]) -> None:
     healthy(bench)
     (bench.sysfs / "class/infiniband/rocespark0cw/ports/1/gid_attrs/types/3").unlink()
