@@ -1,0 +1,88 @@
+"""Run the host's tools: commands are lists, answers are JSON, failures are one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class HostError(Exception):
+    """What is wrong on this host, as one sentence."""
+
+
+class CommandFailed(HostError):
+    """A tool failed; the message names the command and what the tool said."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """Result of one command."""
+
+    status: int
+    output: str
+    errors: str
+
+
+class Runner:
+    """Runs commands on this host. Tests put a recorded or simulated host in its place."""
+
+    def execute(self, command: Sequence[str], stdin: str | None, timeout: float) -> Completed:
+        """Start one command and wait for it; the only method that touches the host."""
+        environment = dict(os.environ, LC_ALL="C", PATH=SEARCH_PATH)
+        try:
+            done = subprocess.run(
+                list(command),
+                input=stdin,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                env=environment,
+                check=False,
+            )
+        except FileNotFoundError:
+            return Completed(127, "", f"{command[0]} is not installed")
+        except subprocess.TimeoutExpired:
+            return Completed(124, "", f"no answer within {timeout:g} s")
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def run(self, command: Sequence[str], stdin: str | None = None, timeout: float = 30.0) -> str:
+        """Output of a command that must succeed."""
+        done = self.execute(command, stdin, timeout)
+        if done.status != 0:
+            raise CommandFailed(_sentence(command, stdin, done))
+        return done.output
+
+    def json(self, command: Sequence[str], timeout: float = 30.0) -> Any:
+        """Parsed JSON output of a command; an empty answer is an empty list."""
+        output = self.run(command, timeout=timeout).strip()
+        if not output:
+            return []
+        try:
+            return json.loads(output)
+        except ValueError as error:
+            raise CommandFailed(f"{' '.join(command)}: the answer is no JSON ({error})") from error
+
+    def batch(self, tool: str, lines: list[str]) -> None:
+        """Feed lines to ``ip`` or ``tc`` in one process; nothing runs where there are none."""
+        if lines:
+            self.run([tool, "-batch", "-"], stdin="".join(line + "\n" for line in lines))
+
+
+def _sentence(command: Sequence[str], stdin: str | None, done: Completed) -> str:
+    said = [line.strip() for line in (done.errors or done.output).splitlines() if line.strip()]
+    where = " ".join(command)
+    for line in said:
+        if stdin and line.startswith("Command failed -:"):
+            number = line.rpartition(":")[2]
+            lines = stdin.splitlines()
+            if number.isdigit() and 0 < int(number) <= len(lines):
+                where = command[0] + " " + lines[int(number) - 1]
+    said = [line for line in said if not line.startswith("Command failed -:")]
+    return f"{where}: {'; '.join(said[:3]) or 'no message'} (exit {done.status})"

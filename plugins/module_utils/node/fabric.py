@@ -1,0 +1,283 @@
+"""Make the host equal to its plan, put it back at boot, or take all of it away."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..contract import host_plan, marks
+from . import forward, identity, markers, objects, observe, profiles, record, tc, units
+from .commands import HostError
+from .diff import ADD, Change, compare
+from .host import Host
+from .objects import Item
+from .observe import State
+
+SETTLE_SECONDS = 1.5
+RESTORE_SECONDS = 60.0
+RESTORE_POLL_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was changed, or would be; ``before`` and ``after`` hold the lines of those objects."""
+
+    changes: list[dict[str, str]]
+    before: str
+    after: str
+
+
+def _outcome(changes: list[Change]) -> Outcome:
+    before = "".join(change.old.line() + "\n" for change in changes if change.old is not None)
+    after = "".join(change.new.line() + "\n" for change in changes if change.new is not None)
+    return Outcome([change.plain() for change in changes], before, after)
+
+
+def setup(host: Host, plan: host_plan.HostPlan, program: bytes, marker_source: str | None, check: bool) -> Outcome:
+    """Lay everything of the plan; ``check`` only says what would be changed.
+
+    Raises HostError before the first change when this is the wrong host or something foreign
+    stands in the way, and after the last one when the host still differs from the plan.
+    """
+    _refuse_wrong_identity(host, plan)
+    state = observe.look(host, plan)
+    found = observe.refusals(host, state, plan)
+    if markers.in_nic(plan) and plan.marker_rules:
+        if marker_source is None:
+            found.append("the source of the marker was not given")
+        elif host.find_tool("cc") is None:
+            found.append("the C compiler cc is missing: run prepare")
+    if found:
+        raise HostError("; ".join(found))
+    source = marker_source if markers.in_nic(plan) else None
+    changes = compare(objects.desired(plan, state.chain(), program, source), state.items)
+    if changes and not check:
+        _apply(host, plan, state, changes, source)
+        _prove(host, plan, lambda seen: objects.desired(plan, seen.chain(), program, source))
+    return _outcome(changes)
+
+
+def remove(host: Host, plan: host_plan.HostPlan, check: bool) -> Outcome:
+    """Take everything of ours away and put kernel settings back to what they were."""
+    state = observe.look(host, plan)
+    if state.plan is not None and state.plan.get("ring") != plan.ring:
+        raise HostError(f"this host belongs to ring {state.plan.get('ring')}, not {plan.ring}")
+    changes = compare([], state.items)
+    if changes and not check:
+        _apply(host, plan, state, changes, None)
+        _prove(host, plan, lambda seen: [])
+    if not check:
+        host.remove(markers.BUILD_RECORD)
+        host.remove_empty(marks.CONFIG_DIR)
+        host.remove_empty(marks.LIB_DIR)
+        host.remove_empty(f"{marks.UNIT_DIR}/{marks.FABRIC_UNIT}.wants")
+    return _outcome(changes)
+
+
+def restore(
+    host: Host,
+    plan: host_plan.HostPlan,
+    wait: float = RESTORE_SECONDS,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Lay what a reboot takes away, as far as the links allow; profiles and files are there already.
+
+    Routes and neighbours of a link need its address: links are waited for, and what can be laid is
+    laid meanwhile. Raises HostError naming the links that did not come, or what else failed.
+    """
+    _refuse_wrong_identity(host, plan)
+    waited = 0.0
+    served: list[str] | None = None
+    problems: list[str] = []
+    while True:
+        absent = _absent_links(host, plan)
+        if absent != served:
+            problems, served = _restore_without(host, plan, absent), absent
+        if not absent or waited >= wait:
+            break
+        sleep(RESTORE_POLL_SECONDS)
+        waited += RESTORE_POLL_SECONDS
+    problems += [f"{netdev} has no address: check its cable and the host at its other end" for netdev in served or []]
+    if problems:
+        raise HostError("; ".join(problems))
+
+
+def _absent_links(host: Host, plan: host_plan.HostPlan) -> list[str]:
+    links = {entry["ifname"]: entry for entry in host.runner.json(["ip", "-j", "-d", "addr", "show"])}
+    return [
+        link.netdev for link in plan.links if link.address not in observe.ipv4_addresses(links.get(link.netdev, {}))
+    ]
+
+
+def _restore_without(host: Host, plan: host_plan.HostPlan, absent: list[str]) -> list[str]:
+    state = observe.look(host, plan, whole=False)
+    wanted = [item for item in objects.desired(plan, state.chain(), None, None) if item.netdev not in absent]
+    changes = [change for change in compare(wanted, state.items) if change.new is not None]
+    problems: list[str] = []
+    _lay(host, plan, state, changes, None, problems)
+    return problems
+
+
+def _refuse_wrong_identity(host: Host, plan: host_plan.HostPlan) -> None:
+    found = identity.of(host)
+    if found != plan.identity:
+        raise HostError(f"this is not {plan.host}: its identity is {found or 'unknown'}, planned is {plan.identity}")
+
+
+def _prove(host: Host, plan: host_plan.HostPlan, wanted: Callable[[State], list[Item]]) -> None:
+    """Look again: after applying, nothing may differ. One pause lets daemons settle."""
+    for pause in (SETTLE_SECONDS, 0.0):
+        state = observe.look(host, plan)
+        left = compare(wanted(state), state.items)
+        if not left:
+            return
+        if pause:
+            time.sleep(pause)
+    differences = "; ".join(f"{change.id} ({change.reason})" for change in left)
+    raise HostError(f"after applying, the host still differs from the plan: {differences}")
+
+
+def _apply(
+    host: Host, plan: host_plan.HostPlan, state: State, changes: list[Change], marker_source: str | None
+) -> None:
+    _take(host, plan, state, changes)
+    _lay(host, plan, state, changes, marker_source, None)
+
+
+IN_PLACE = (objects.FILE, objects.BINARY, objects.LINK, objects.QDISC, objects.SYSCTL, objects.MARKER, objects.UNIT)
+"""Kinds that are put right where they are; the others are taken away and laid anew."""
+
+
+def _take(host: Host, plan: host_plan.HostPlan, state: State, changes: list[Change]) -> None:
+    """Take objects away, the latest laid first."""
+
+    def gone(kind: str) -> list[dict[str, Any]]:
+        return [
+            change.old.body
+            for change in changes
+            if change.kind == kind and change.old is not None and (change.new is None or kind not in IN_PLACE)
+        ]
+
+    kept = state.record
+    units.take(host, [body["name"] for body in gone(objects.UNIT)])
+    markers.take_left(host, plan, gone(objects.MARKER), state.clsact)
+    host.runner.batch("tc", [tc.delete_filter(body) for body in gone(objects.FILTER)])
+    lines = [f"neigh del {body['address']} dev {body['netdev']}" for body in gone(objects.NEIGHBOUR)]
+    host.runner.batch("ip", lines + [_route_line("del", body) for body in gone(objects.ROUTE)])
+    forward.take(host, gone(objects.FORWARD))
+    for body in gone(objects.SYSCTL):
+        host.write_setting("/proc/sys/" + body["key"], kept.sysctls.pop(body["key"]))
+    for body in gone(objects.QDISC):
+        host.runner.run(["tc", "qdisc", "del", "dev", body["netdev"], "clsact"])
+        kept.qdiscs.remove(body["netdev"])
+    profiles.take(host, [body["uuid"] for body in gone(objects.LINK)])
+    files = gone(objects.FILE)
+    for body in [*gone(objects.BINARY), *files]:
+        host.remove(body["path"])
+    if any(body["path"].startswith(marks.UNIT_DIR) for body in files):
+        host.runner.run(["systemctl", "daemon-reload"], timeout=60)
+    record.write(host, kept)
+
+
+def _route_line(verb: str, body: dict[str, Any]) -> str:
+    words = ["route", verb, str(body["kind"]), str(body["destination"])]
+    for option, name in (("via", "via"), ("dev", "netdev"), ("src", "source"), ("metric", "metric")):
+        if body[name] not in (None, ""):
+            words += [option, str(body[name])]
+    if body["scope"] is not None:
+        words += ["scope", str(body["scope"])]
+    if body["table"] != "main":
+        words += ["table", str(body["table"])]
+    return " ".join([*words, "proto", str(marks.ROUTE_PROTOCOL)])
+
+
+def _lay(
+    host: Host,
+    plan: host_plan.HostPlan,
+    state: State,
+    changes: list[Change],
+    marker_source: str | None,
+    problems: list[str] | None,
+) -> None:
+    """Lay objects in order. With a list for ``problems``, one failed step does not stop the others."""
+
+    def new(kind: str) -> list[dict[str, Any]]:
+        return [change.new.body for change in changes if change.kind == kind and change.new is not None]
+
+    def stale(kind: str) -> list[dict[str, Any]]:
+        return [change.old.body for change in changes if change.kind == kind and change.new and change.old]
+
+    _remember(host, state, changes)
+    steps: list[Callable[[], None]] = [
+        lambda: _lay_files(host, new(objects.FILE), new(objects.BINARY), marker_source),
+        lambda: profiles.lay(host, [body["uuid"] for body in stale(objects.LINK)], new(objects.LINK)),
+        lambda: host.runner.batch("tc", [f"qdisc add dev {body['netdev']} clsact" for body in new(objects.QDISC)]),
+        lambda: _lay_sysctls(host, new(objects.SYSCTL)),
+        lambda: forward.lay(host, new(objects.FORWARD)),
+    ]
+    lines: dict[str, list[str]] = {}
+    for body in new(objects.ROUTE):
+        lines.setdefault(body["netdev"], []).append(_route_line("add", body))
+    for body in new(objects.NEIGHBOUR):
+        line = f"neigh replace {body['address']} lladdr {body['mac']} dev {body['netdev']} nud permanent"
+        lines.setdefault(body["netdev"], []).append(f"{line} proto {marks.ROUTE_PROTOCOL}")
+    steps += [functools.partial(host.runner.batch, "ip", lines[netdev]) for netdev in sorted(lines)]
+    steps += [
+        lambda: host.runner.batch("tc", [tc.add_filter(body) for body in new(objects.FILTER)]),
+        lambda: units.lay(
+            host, [body["name"] for body in new(objects.UNIT)], _markers_to_restart(plan, state, changes)
+        ),
+    ]
+    for step in steps:
+        try:
+            step()
+        except HostError as error:
+            if problems is None:
+                raise
+            problems.append(str(error))
+
+
+def _remember(host: Host, state: State, changes: list[Change]) -> None:
+    """Record prior values and what is about to be added, before anything is changed."""
+    for change in changes:
+        if change.kind == objects.SYSCTL and change.old is not None and change.new is not None:
+            state.record.sysctls.setdefault(change.old.body["key"], change.old.body["value"])
+        elif change.kind == objects.QDISC and change.action == ADD and change.new is not None:
+            state.record.qdiscs.append(change.new.body["netdev"])
+    record.write(host, state.record)
+
+
+def _lay_files(
+    host: Host, files: list[dict[str, Any]], binaries: list[dict[str, Any]], marker_source: str | None
+) -> None:
+    for body in files:
+        host.write(body["path"], body["content"], int(body["mode"], 8))
+    if binaries and marker_source is not None:
+        markers.build(host, marker_source)
+    if any(body["path"].startswith(marks.UNIT_DIR) for body in files):
+        host.runner.run(["systemctl", "daemon-reload"], timeout=60)
+
+
+def _lay_sysctls(host: Host, wanted: list[dict[str, Any]]) -> None:
+    for body in wanted:
+        host.write_setting("/proc/sys/" + body["key"], body["value"])
+
+
+def _markers_to_restart(plan: host_plan.HostPlan, state: State, changes: list[Change]) -> list[str]:
+    """Active marker units that stay and whose rules or program change; others are started or left alone."""
+    devices = {
+        item.body["device"]
+        for change in changes
+        for item in (change.old, change.new)
+        if item is not None and change.kind == objects.MARKER
+    }
+    if any(change.kind == objects.BINARY for change in changes):
+        devices = {rule.rdma_device for rule in plan.marker_rules}
+    stopped = {
+        change.old.body["name"] for change in changes if change.kind == objects.UNIT and change.old and not change.new
+    }
+    active = {item.body["name"] for item in state.items if item.kind == objects.UNIT and item.body["active"]}
+    return sorted(unit for unit in active - stopped if units.is_marker(unit) and units.marker_device(unit) in devices)

@@ -1,0 +1,132 @@
+"""This host as the library sees it: its tools, and its files below one root."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .commands import SEARCH_PATH, Runner
+
+
+def find_tool(name: str) -> str | None:
+    """Path of a tool, or None."""
+    return shutil.which(name, path=SEARCH_PATH)
+
+
+def port_mtu(device: str) -> int | None:
+    """Active MTU in bytes of port 1 of an RDMA device; None where libibverbs cannot tell.
+
+    The kernel shows it in no file and ``rdma`` does not print it, so the library is asked.
+    """
+    try:
+        verbs = ctypes.CDLL("libibverbs.so.1")
+    except OSError:
+        return None
+    verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+    verbs.ibv_get_device_name.restype = ctypes.c_char_p
+    verbs.ibv_get_device_name.argtypes = [ctypes.c_void_p]
+    verbs.ibv_open_device.restype = ctypes.c_void_p
+    verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
+    verbs.ibv_query_port.argtypes = [ctypes.c_void_p, ctypes.c_uint8, ctypes.c_void_p]
+    verbs.ibv_close_device.argtypes = [ctypes.c_void_p]
+    verbs.ibv_free_device_list.argtypes = [ctypes.c_void_p]
+    count = ctypes.c_int()
+    devices = verbs.ibv_get_device_list(ctypes.byref(count))
+    if not devices:
+        return None
+    try:
+        for index in range(count.value):
+            if (verbs.ibv_get_device_name(devices[index]) or b"").decode() != device:
+                continue
+            context = verbs.ibv_open_device(devices[index])
+            if not context:
+                return None
+            attributes = (ctypes.c_uint32 * 64)()
+            failed = verbs.ibv_query_port(context, 1, ctypes.byref(attributes))
+            verbs.ibv_close_device(context)
+            # struct ibv_port_attr begins: state, max_mtu, active_mtu; IBV_MTU_256 is 1.
+            return None if failed or not 1 <= attributes[2] <= 5 else 128 << attributes[2]
+    finally:
+        verbs.ibv_free_device_list(devices)
+    return None
+
+
+@dataclass(frozen=True)
+class Host:
+    """Access to one host. Every path given to its methods is absolute on that host."""
+
+    runner: Runner = field(default_factory=Runner)
+    root: Path = Path("/")
+    find_tool: Callable[[str], str | None] = find_tool
+    port_mtu: Callable[[str], int | None] = port_mtu
+
+    def path(self, path: str) -> Path:
+        """The real path of a path on the host."""
+        return self.root / path.lstrip("/")
+
+    def read(self, path: str) -> str | None:
+        """Text of a file without its last newline; None where it cannot be read."""
+        data = self.read_bytes(path)
+        return None if data is None else data.decode(errors="replace").rstrip("\n")
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """Bytes of a file; None where it cannot be read."""
+        try:
+            return self.path(path).read_bytes()
+        except OSError:
+            return None
+
+    def read_integer(self, path: str) -> int | None:
+        """A file that holds one number; None where it cannot be read or holds none."""
+        try:
+            return int(self.read(path) or "")
+        except ValueError:
+            return None
+
+    def link_name(self, path: str) -> str | None:
+        """Last part of what a symbolic link points to; None where it is no link."""
+        try:
+            return os.path.basename(os.readlink(self.path(path)))
+        except OSError:
+            return None
+
+    def names(self, path: str) -> list[str]:
+        """Sorted names in a directory; empty where there is none."""
+        try:
+            return sorted(os.listdir(self.path(path)))
+        except OSError:
+            return []
+
+    def write(self, path: str, data: bytes, mode: int) -> None:
+        """Replace a file in one step, so that power loss leaves the old or the new one."""
+        target = self.path(path)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        fresh = target.with_name(target.name + ".new")
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
+        os.replace(fresh, target)
+
+    def write_setting(self, path: str, value: str) -> None:
+        """Write a kernel setting, which cannot be replaced as a file."""
+        self.path(path).write_text(value + "\n")
+
+    def remove(self, path: str) -> None:
+        """Remove a file; it is no error when it is gone."""
+        try:
+            self.path(path).unlink()
+        except FileNotFoundError:
+            pass
+
+    def remove_empty(self, path: str) -> None:
+        """Remove a directory if it is there and empty."""
+        try:
+            self.path(path).rmdir()
+        except OSError:
+            pass

@@ -1,0 +1,154 @@
+"""NetworkManager profiles: read through nmcli, written only where they are ours."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from ..contract import marks
+from ..contract.endpoints import ROLE_BY_NAME
+from .commands import HostError
+from .host import Host
+
+SETTINGS = (
+    "connection.id",
+    "connection.interface-name",
+    "connection.autoconnect",
+    "connection.autoconnect-priority",
+    "802-3-ethernet.mtu",
+    "ipv4.method",
+    "ipv4.addresses",
+    "ipv4.never-default",
+    "ipv4.ignore-auto-dns",
+    "ipv6.method",
+    "ipv6.addr-gen-mode",
+    "ipv6.never-default",
+)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One ethernet profile; ``active_on`` is the netdev on which it is up, or coming up."""
+
+    name: str
+    uuid: str
+    filename: str
+    active_on: str | None
+    settings: dict[str, str]
+
+    @property
+    def netdev(self) -> str | None:
+        """The netdev that the profile is bound to by name."""
+        return self.settings.get("connection.interface-name") or None
+
+    @property
+    def role(self) -> str | None:
+        """Role of the endpoint that a profile of ours serves; None for anyone else's."""
+        role = self.name.rpartition("-")[2]
+        return role if self.name.startswith(marks.PROFILE_PREFIX) and role in ROLE_BY_NAME else None
+
+
+@dataclass(frozen=True)
+class NetworkManager:
+    """What NetworkManager says: whether it runs, the state of each device, the ethernet profiles."""
+
+    running: bool
+    version: str
+    devices: dict[str, str]
+    profiles: list[Profile]
+
+
+def none() -> NetworkManager:
+    """A host where NetworkManager does not run."""
+    return NetworkManager(False, "", {}, [])
+
+
+def _fields(line: str) -> list[str]:
+    return [re.sub(r"\\(.)", r"\1", part) for part in re.split(r"(?<!\\):", line)]
+
+
+def observe(host: Host) -> NetworkManager:
+    """Read NetworkManager; one that does not run or is not installed is no error."""
+    done = host.runner.execute(["nmcli", "-t", "-f", "RUNNING,VERSION", "general", "status"], None, 30)
+    first = done.output.strip()
+    if done.status != 0 or not first.startswith("running"):
+        return none()
+    version = _fields(first)[1]
+    devices = {}
+    for line in host.runner.run(["nmcli", "-t", "-f", "DEVICE,STATE", "device", "status"]).splitlines():
+        if line:
+            name, state = _fields(line)[:2]
+            devices[name] = state
+    rows = []
+    columns = "UUID,TYPE,DEVICE,FILENAME,NAME"
+    for line in host.runner.run(["nmcli", "-t", "-f", columns, "connection", "show"]).splitlines():
+        row = _fields(line)
+        if len(row) == 5 and row[1] == "802-3-ethernet":
+            rows.append(row)
+    settings = _settings(host, [row[0] for row in rows])
+    profiles = [Profile(row[4], row[0], row[3], row[2] or None, settings.get(row[0], {})) for row in rows]
+    return NetworkManager(True, version, devices, sorted(profiles, key=lambda item: (item.name, item.uuid)))
+
+
+def _settings(host: Host, uuids: list[str]) -> dict[str, dict[str, str]]:
+    """Settings of several profiles in one call; a field seen again begins the next profile."""
+    if not uuids:
+        return {}
+    command = ["nmcli", "-t", "-e", "no", "-f", "connection.uuid," + ",".join(SETTINGS), "connection", "show", "uuid"]
+    words = [uuids[0]]
+    for uuid in uuids[1:]:
+        words += ["uuid", uuid]
+    result: dict[str, dict[str, str]] = {}
+    current: dict[str, str] = {}
+    for line in host.runner.run([*command, *words]).splitlines():
+        name, separator, value = line.partition(":")
+        if not separator:
+            continue
+        if name in current:
+            current = {}
+        current[name] = value
+        if "connection.uuid" in current:
+            result[current["connection.uuid"]] = current
+    return {uuid: {name: values.get(name, "") for name in SETTINGS} for uuid, values in result.items()}
+
+
+def lay(host: Host, present: list[str], wanted: list[dict[str, Any]]) -> None:
+    """Write the profiles, then bring them up together.
+
+    ``present`` are the UUIDs of our profiles that these replace: one that keeps its UUID is
+    modified, any other is deleted.
+    """
+    kept = {body["uuid"] for body in wanted} & set(present)
+    take(host, [uuid for uuid in present if uuid not in kept])
+    for body in wanted:
+        settings = body["settings"]
+        words = [word for name in SETTINGS for word in (name, settings[name])]
+        command = ["nmcli", "connection", "modify", "uuid", body["uuid"], *words]
+        if body["uuid"] not in kept:
+            command = ["nmcli", "connection", "add", "type", "ethernet", "ifname", body["netdev"]]
+            command += ["con-name", settings["connection.id"], "connection.uuid", body["uuid"], *words[4:]]
+        host.runner.run(command)
+    if wanted:
+        with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
+            list(pool.map(lambda body: _up(host, body), wanted))
+
+
+def _up(host: Host, body: dict[str, Any]) -> None:
+    netdev = body["netdev"]
+    done = host.runner.execute(["nmcli", "--wait", "45", "connection", "up", "uuid", body["uuid"]], None, 60)
+    if done.status != 0:
+        if host.read(f"/sys/class/net/{netdev}/carrier") != "1":
+            raise HostError(f"{netdev} has no carrier: check its cable and that the host at its other end is on")
+        said = (done.errors or done.output).strip().splitlines()
+        raise HostError(
+            f"{netdev}: NetworkManager could not bring up its profile ({said[0] if said else 'no message'})"
+        )
+
+
+def take(host: Host, uuids: list[str]) -> None:
+    """Delete profiles of ours, which also takes their links down to where they were before."""
+    if uuids:
+        words = [word for uuid in uuids for word in ("uuid", uuid)]
+        host.runner.run(["nmcli", "--wait", "30", "connection", "delete", *words], timeout=60)

@@ -1,0 +1,101 @@
+"""The boot units: their texts, and what systemd says of them."""
+
+from __future__ import annotations
+
+from ..contract import marks
+from .host import Host
+
+FABRIC_TEXT = f"""{marks.FILE_HEADER}
+[Unit]
+Description=SparkRing fabric: routes, kernel settings, forward rules, neighbours and relay filters
+ConditionPathExists={marks.PLAN_PATH}
+After=network-online.target NetworkManager.service docker.service
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/python3 {marks.PROGRAM_PATH} restore
+TimeoutStartSec=300
+Restart=on-failure
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+# A marker is wanted by the fabric unit and ordered after it, but does not require it: with one
+# neighbour off, the fabric unit fails and is tried again while the other links must still mark.
+MARKER_TEXT = f"""{marks.FILE_HEADER}
+[Unit]
+Description=SparkRing marker of RDMA device %i
+ConditionPathExists={marks.PLAN_PATH}
+After={marks.FABRIC_UNIT}
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+ExecStart=/usr/bin/python3 {marks.PROGRAM_PATH} marker %i
+Restart=on-failure
+RestartSec=5
+TimeoutStopSec=30
+
+[Install]
+WantedBy={marks.FABRIC_UNIT}
+"""
+
+_MARKER_START = marks.MARKER_UNIT_TEMPLATE.split(".")[0]
+WANTS_DIRECTORIES = (
+    f"{marks.UNIT_DIR}/multi-user.target.wants",
+    f"{marks.UNIT_DIR}/{marks.FABRIC_UNIT}.wants",
+)
+
+
+def is_marker(unit: str) -> bool:
+    """Whether a unit is the marker of one RDMA device."""
+    return unit.startswith(_MARKER_START) and unit != marks.MARKER_UNIT_TEMPLATE
+
+
+def marker_device(unit: str) -> str:
+    """RDMA device of a marker unit."""
+    return unit[len(_MARKER_START) :].rpartition(".service")[0]
+
+
+def enabled(host: Host) -> list[str]:
+    """Units of this library that start at boot: the links that systemd keeps in its directories."""
+    found = set()
+    for directory in WANTS_DIRECTORIES:
+        found.update(name for name in host.names(directory) if name == marks.FABRIC_UNIT or is_marker(name))
+    return sorted(found)
+
+
+def show(host: Host, names: list[str]) -> dict[str, dict[str, str]]:
+    """Properties of units by name; empty where systemd does not run."""
+    if not names:
+        return {}
+    properties = "--property=Id,LoadState,ActiveState,SubState,MainPID"
+    done = host.runner.execute(["systemctl", "show", properties, *names], None, 30)
+    result: dict[str, dict[str, str]] = {}
+    for block in done.output.split("\n\n") if done.status == 0 else []:
+        values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        if "Id" in values:
+            result[values["Id"]] = values
+    return result
+
+
+def lay(host: Host, wanted: list[str], restart: list[str]) -> None:
+    """Enable and start units, the fabric before the markers that follow it, and restart others."""
+    if wanted:
+        host.runner.run(["systemctl", "enable", *wanted], timeout=60)
+    first = [name for name in wanted if name == marks.FABRIC_UNIT]
+    later = [name for name in wanted if name not in (*first, *restart)]
+    for verb, names in (("start", first), ("start", later), ("restart", restart)):
+        if names:
+            host.runner.run(["systemctl", verb, *names], timeout=300)
+
+
+def take(host: Host, names: list[str]) -> None:
+    """Stop and disable units."""
+    if names:
+        host.runner.run(["systemctl", "disable", "--now", *names], timeout=120)
