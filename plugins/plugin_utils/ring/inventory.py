@@ -16,7 +16,17 @@ from .errors import RingError
 FABRIC_NETDEV = re.compile(r"enP?\d*p\d+s\d+f[01]np[01]")
 """DGX OS names of ConnectX functions (facts: fabric 1)."""
 RING_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-WIDEST, NARROWEST = 16, 21
+WIDEST = 16
+VARIABLES = (
+    "ansible_host",
+    "ansible_port",
+    "sparkring_layout",
+    "sparkring_supernet",
+    "sparkring_allow_research",
+    "sparkring_management_interface",
+    "sparkring_endpoints",
+)
+"""Inventory variables that are read here."""
 
 
 class Strict(BaseModel):

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bind the hardware of the rings of a run on the controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.sparkring.cluster.plugins.action.plan import ARGUMENTS
+from ansible_collections.sparkring.cluster.plugins.action.plan import ActionModule as PlanAction
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import runs
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory import Inventory
+
+
+class ActionModule(PlanAction):
+    """A shell over ``plugin_utils.ring``; see ``plugins/modules/bind.py``."""
+
+    arguments = {**ARGUMENTS, "surveys": {"type": "dict", "required": True}}
+
+    def work(self, rings: list[Inventory], given: dict[str, Any]) -> runs.Outcome:
+        """Bindings of the rings from the surveys of their hosts."""
+        return runs.bind(rings, given["surveys"], Path(given["plans_dir"]), given["mode"])

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan the rings of a run on the controller."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible.inventory.manager import InventoryManager
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract.documents import to_plain
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import runs, selection, store
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.errors import RingError
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory import VARIABLES, Inventory
+
+ARGUMENTS: dict[str, Any] = {
+    "mode": {"type": "str", "choices": list(store.MODES), "default": "create"},
+    "plans_dir": {"type": "path", "required": True},
+}
+
+
+class ActionModule(ActionBase):
+    """A shell over ``plugin_utils.ring``; see ``plugins/modules/plan.py``."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_diff = True
+    arguments = ARGUMENTS
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Make the documents of all rings of the run, then write what the mode allows."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        given = _plain(self.validate_argument_spec(self.arguments)[1])
+        try:
+            outcome = self.work(self._rings(task_vars or {}), given)
+            if outcome.changed and given["mode"] != "check" and not self._task.check_mode:
+                outcome.write()
+        except (RingError, OSError) as error:
+            return {**result, "failed": True, "changed": False, "msg": str(error)}
+        changed = outcome.changed and given["mode"] != "check"
+        return {**result, "changed": changed, "rings": outcome.rings, "plans": outcome.plans, "diff": outcome.diff()}
+
+    def work(self, rings: list[Inventory], given: dict[str, Any]) -> runs.Outcome:
+        """What this action makes of the rings."""
+        return runs.plan(rings, Path(given["plans_dir"]), given["mode"])
+
+    def _rings(self, task_vars: dict[str, Any]) -> list[Inventory]:
+        sources = [str(source) for source in task_vars["ansible_inventory_sources"] or []]
+        group = InventoryManager(loader=self._loader, sources=sources).groups.get(selection.GROUP)
+        children = sorted(group.child_groups, key=lambda child: child.name) if group else []
+        groups = [(str(child.name), [str(host.name) for host in child.get_hosts()]) for child in children]
+        hostvars = task_vars["hostvars"]
+        names = [name for _ring, hosts in groups for name in hosts]
+        variables = {name: {key: _plain(hostvars[name][key]) for key in VARIABLES if key in hostvars[name]} for name in names}
+        shown = [os.path.relpath(source) if source.startswith(os.getcwd() + os.sep) else source for source in sources]
+        return runs.choose(groups, variables, shown, [str(name) for name in task_vars["ansible_play_hosts_all"]])
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(to_plain(value)))
