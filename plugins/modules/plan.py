@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documentation of the action plugin of the same name."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: plan
+short_description: Plan the rings of a run
+version_added: "0.1.0"
+description:
+  - Reads the rings below the inventory group C(sparkring) and their bindings, and works out what each of their hosts
+    shall be. Runs on the controller and asks no host.
+  - Writes C(<plans_dir>/<ring>/) with C(ring.json), C(hosts/<host>.json), C(README.md) and C(ring.svg). Equal input
+    gives equal bytes.
+  - A ring without bindings gets an open plan, which can be reviewed but not applied; its C(blockers) say so.
+  - Nothing is written unless all rings of the run can be planned.
+options:
+  mode:
+    description:
+      - V(create) writes a plan where none stands, and fails where another one stands.
+      - V(replace) writes the plan.
+      - V(check) writes nothing, and fails where no plan or another one stands.
+    type: str
+    choices: [create, replace, check]
+    default: create
+  plans_dir:
+    description: Folder that holds the plans of all rings.
+    type: path
+    required: true
+author: SparkRing contributors (@sparkring)
+"""
+
+EXAMPLES = r"""
+- name: Plan the rings
+  sparkring.cluster.plan:
+    mode: create
+    plans_dir: plans
+  run_once: true
+"""
+
+RETURN = r"""
+rings:
+  description: The plan of each ring, schema C(sparkring.plan/1), by ring name.
+  returned: success
+  type: dict
+plans:
+  description: The plan of each host, schema C(sparkring.host-plan/1), by host name.
+  returned: success
+  type: dict
+"""
