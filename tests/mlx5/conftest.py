@@ -103,6 +103,13 @@ def marker(request: pytest.FixtureRequest, built: Callable[[str], tuple[list[str
     return Marker(command, libraries, tmp_path / "recording")
 
 
+@pytest.fixture
+def native(built: Callable[[str], tuple[list[str], Path]], tmp_path: Path) -> Marker:
+    """The marker on this machine alone, for what is long."""
+    command, libraries = built("native")
+    return Marker(command, libraries, tmp_path / "recording")
+
+
 def _build(machine: Machine, folder: Path) -> tuple[list[str], Path]:
     needed = [machine.compiler, *machine.runner[:1]]
     headers = Path("/usr/include/infiniband/mlx5dv.h")

@@ -1,9 +1,4 @@
-"""The marker asks of the NIC exactly the bytes that the mesh needs.
-
-The expected bytes are written out here from the device's documented layout, not computed with the marker's code:
-in the 384 bytes of a match the EtherType lies at byte 6 and the IPv4 destination at byte 60, in network order;
-an action's first word is "set, outer EtherType, 16 bits", its second the new EtherType.
-"""
+"""The marker asks of the NIC exactly the bytes that the mesh needs, and takes them back."""
 
 from __future__ import annotations
 
@@ -12,62 +7,13 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from .conftest import SOURCE, Marker
+from .wire import MASK, VALUE, WORDS, create_calls, hold, rules_of
 
-MASK = "000000000000ffff" + "00" * 52 + "ffffffff" + "00" * 320
-VALUE = "0000000000000800" + "00" * 52 + "{destination}" + "00" * 320
-MATCHER = {
-    "call": "create_matcher",
-    "type": 0,
-    "flags": 0,
-    "priority": 0,
-    "criteria": 1,
-    "comp_mask": 1,
-    "ft_type": 4,
-    "size": 384,
-    "mask": MASK,
-}
-WORDS = {
-    "0x88b5": "10030010000088b5",
-    "0x88b6": "10030010000088b6",
-    "0x88b7": "10030010000088b7",
-    "0x88b8": "10030010000088b8",
-    "0x88b9": "10030010000088b9",
-    "0x88ba": "10030010000088ba",
-    "0x88bb": "10030010000088bb",
-}
 ADDRESSES = {"198.18.2.2": "c6120202", "198.18.15.1": "c6120f01", "10.255.0.128": "0aff0080"}
-
-
-def rules_of(rules: dict[str, str]) -> list[str]:
-    return [part for address, tag in rules.items() for part in ("--rule", f"{address}={tag}")]
-
-
-def hold(marker: Marker, *arguments: str, stop: signal.Signals = signal.SIGTERM) -> tuple[str, str, int]:
-    """Start, wait for its line, stop it; the line, standard error and the exit status."""
-    process = marker.start(*arguments)
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    process.send_signal(stop)
-    rest, error = process.communicate(timeout=30)
-    assert rest == ""
-    return line, error, process.returncode
-
-
-def create_calls(rules: dict[str, str], addresses: dict[str, str]) -> list[dict[str, Any]]:
-    """What installing the rules must look like to the NIC."""
-    calls: list[dict[str, Any]] = [MATCHER]
-    for number, (address, tag) in enumerate(rules.items(), 1):
-        calls.append({"call": "create_action", "size": 8, "words": WORDS[tag], "ft_type": 4})
-        value = VALUE.format(destination=addresses[address])
-        calls.append(
-            {"call": "create_flow", "flow": number, "size": 384, "value": value, "actions": 1, "words": WORDS[tag]}
-        )
-    return calls
 
 
 @pytest.mark.parametrize("tag", list(WORDS))
