@@ -15,6 +15,7 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_pl
 
 from .model import CheckResult, HostVersions, LaneResult, Receipt, Versions
 
+LANE = "pair.rdma.write"
 RELAY_IN_HARDWARE = "mesh.relay.in_hw"
 FIRMWARE_KEYS = ("fw.version", "fw")
 
@@ -34,7 +35,7 @@ def make_receipt(
 ) -> Receipt:
     """The receipt of one verification; raises ReceiptError when nothing was checked or the plans disagree.
 
-    ``plans``, ``checks`` and ``surveys`` are by host. A check that a plan asks for and nobody
+    ``plans``, ``checks`` and ``surveys`` are by host. A check or lane of a plan that nobody
     answered counts as failed.
     """
     ordered = sorted((HostPlan.from_plain(plan) for plan in plans.values()), key=lambda plan: plan.position)
@@ -104,21 +105,22 @@ def _fields(result: Mapping[str, Any]) -> dict[str, Any]:
 def _unanswered(
     plans: Sequence[HostPlan], results: Sequence[CheckResult], lanes: Sequence[LaneResult]
 ) -> list[CheckResult]:
+    asked = [(plan.host, check.id, check.subject, check.expected) for plan in plans for check in plan.checks]
+    asked += [(plan.host, LANE, lane.id, "an RDMA write") for plan in plans for lane in plan.lanes]
     answered = {(item.host, item.id, item.subject) for item in results}
     answered |= {(item.source, item.id, item.subject) for item in lanes}
     return [
         CheckResult(
-            host=plan.host,
-            id=check.id,
-            subject=check.subject,
+            host=host,
+            id=name,
+            subject=subject,
             ok=False,
-            expected=check.expected,
+            expected=expected,
             found="not checked",
             fix="Run verify again for the whole ring.",
         )
-        for plan in plans
-        for check in plan.checks
-        if (plan.host, check.id, check.subject) not in answered
+        for host, name, subject, expected in asked
+        if (host, name, subject) not in answered
     ]
 
 

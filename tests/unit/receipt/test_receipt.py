@@ -162,13 +162,27 @@ def test_a_check_that_nobody_answered_fails_the_receipt() -> None:
     assert [(item.host, item.found) for item in receipt.checks if not item.ok] == [("spark1", "not checked")]
 
 
-def test_a_lane_answers_the_plan_s_question_about_it() -> None:
+def test_a_lane_that_was_not_tried_fails_the_receipt() -> None:
     run = Run()
-    question = {"id": "pair.rdma.write", "subject": "lane/spark0>spark1/0", "expected": "a write"}
-    run.plans["spark0"]["checks"].append(question)
+    ends = ({"netdev": name, "rdma_device": name, "address": "198.18.0.1"} for name in ("near", "far"))
+    run.plans["spark0"]["lanes"].append(
+        {
+            "id": "lane/spark0>spark1/0",
+            "peer": "spark1",
+            "index": 0,
+            "function": "primary",
+            "source": next(ends),
+            "target": next(ends),
+            "relays": [],
+            "window": None,
+        }
+    )
     assert run.receipt().ok
     run.lanes.pop(0)
-    assert not run.receipt().ok
+    assert words.lines(run.receipt())[-2] == (
+        "spark0 pair.rdma.write lane/spark0>spark1/0: expected an RDMA write, found not checked. "
+        "To fix: Run verify again for the whole ring."
+    )
 
 
 def test_nothing_checked_is_no_receipt() -> None:
