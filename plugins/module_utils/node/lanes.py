@@ -60,7 +60,7 @@ class Responders:
             ports = f"{marks.RESPONDER_PORT}-{marks.LANE_PORTS[-1]}"
             self._lost[host] = Unanswered(
                 f"the responder of {where} does not answer: {error}",
-                f"Let the ring's hosts reach TCP ports {ports} of each other on the management network.",
+                f"let the ring's hosts reach TCP ports {ports} of each other on the management network",
             )
             raise self._lost[host] from error
         if "error" in reply:
@@ -120,7 +120,7 @@ class _Trial:
         lane, reverse = self._lane, self._reverse
         if reverse is None:
             found = f"{lane.peer} has no lane back from {lane.target.rdma_device}"
-            return self._outcome(False, found, "Make the plan again: the two hosts' plans do not belong together.")
+            return self._outcome(False, found, "make the plan again: the two hosts' plans do not belong together")
         try:
             for _attempt in range(ATTEMPTS):
                 before = self._counters(reverse)
@@ -159,7 +159,7 @@ class _Trial:
     def _count(self, answers: dict[str, dict[str, Any]], relay: LaneRelay) -> int:
         packets = answers[relay.host]["filters"][relay.filter]
         if packets is None:
-            raise Unanswered(f"{relay.host} has no {relay.filter}", "Run mesh-setup: it puts the filter back.")
+            raise Unanswered(f"{relay.host} has no {relay.filter}", "run mesh-setup: it puts the filter back")
         return int(packets)
 
     def _moved(self, reverse: Lane, before: Counters) -> Counters:
@@ -187,21 +187,21 @@ class _Trial:
         uncounted = sorted(set(self._uncounted(moved)))
         if uncounted:
             fix = (
-                f"See that {marks.marker_unit(self._lane.source.rdma_device)} runs on {self._source} and "
+                f"see that {marks.marker_unit(self._lane.source.rdma_device)} runs on {self._source} and "
                 f"{marks.marker_unit(self._lane.target.rdma_device)} on {self._lane.peer}, "
-                f"then run mesh-setup for the filters of {', '.join(uncounted)}."
+                f"then run mesh-setup for the filters of {', '.join(uncounted)}"
             )
             return self._outcome(False, found, fix, gbps, moved)
         if any(moved.forwarded.values()):
             hosts = ", ".join(host for host, number in moved.forwarded.items() if number)
-            fix = f"Stop other traffic that {hosts} forwards, then verify again."
+            fix = f"stop other traffic that {hosts} forwards, then verify again"
             return self._outcome(False, found, fix, gbps, moved)
         return self._outcome(True, found, "", gbps, moved)
 
     def _first_look(self) -> str:
         lane = self._lane
         ends = f"{self._source} {lane.source.netdev} and {lane.peer} {lane.target.netdev}"
-        return f"Look at the link and GID findings of {ends} first, then run mesh-setup."
+        return f"look at the link and GID findings of {ends} first, then run mesh-setup"
 
     def _outcome(
         self,

@@ -272,7 +272,7 @@ class Responder:
         try:
             return {"result": self._verbs.run(request)}
         except FileNotFoundError as error:
-            return {"error": f"{self._host}: {error.filename} is missing", "fix": "Run prepare: it installs the tools."}
+            return {"error": f"{self._host}: {error.filename} is missing", "fix": "run prepare: it installs the tools"}
         except (ResponderError, OSError, subprocess.SubprocessError, ValueError) as error:
             return {"error": f"{self._host}: {error}"}
 

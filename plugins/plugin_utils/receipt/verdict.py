@@ -117,7 +117,7 @@ def _unanswered(
             ok=False,
             expected=expected,
             found="not checked",
-            fix="Run verify again for the whole ring.",
+            fix="run verify again for the whole ring",
         )
         for host, name, subject, expected in asked
         if (host, name, subject) not in answered

@@ -102,8 +102,8 @@ def test_a_relayed_lane_fails_when_a_relay_did_not_count_it(
     assert not result["ok"]
     assert result["found"] == f"200 writes at 97.7 Gb/s, {found}"
     assert result["fix"] == (
-        "See that sparkring-node-marker@rocespark0cw.service runs on spark0 and "
-        "sparkring-node-marker@rocespark2ccw.service on spark2, then run mesh-setup for the filters of spark1."
+        "see that sparkring-node-marker@rocespark0cw.service runs on spark0 and "
+        "sparkring-node-marker@rocespark2ccw.service on spark2, then run mesh-setup for the filters of spark1"
     )
 
 
@@ -142,7 +142,7 @@ def test_a_lane_that_the_kernel_forwarded_fails_after_three_tries(
     result = verify(bench)["lane/spark2>spark0/0"]
     assert not result["ok"]
     assert result["found"].endswith("spark1 forwarded 200 by IP")
-    assert result["fix"] == "Stop other traffic that spark1 forwards, then verify again."
+    assert result["fix"] == "stop other traffic that spark1 forwards, then verify again"
     assert len([call for call in bench.calls() if "rocespark2ccw" in call and call[-1] == "127.0.18.1"]) == 3
 
 
@@ -184,7 +184,7 @@ def test_a_missing_tool_is_named(
     result = verify(bench)["lane/spark0>spark1/0"]
     assert (result["found"], result["fix"]) == (
         "spark1: ib_write_bw is missing",
-        "Run prepare: it installs the tools.",
+        "run prepare: it installs the tools",
     )
 
 
@@ -207,9 +207,7 @@ def test_a_host_without_responder_fails_its_own_lanes_only(bench: Bench, respond
     ]
     failed = results["lane/spark0>spark2/0"]
     assert failed["found"].startswith(f"the responder of spark2 (127.0.18.9 port {bench.port}) does not answer: ")
-    assert failed["fix"] == (
-        "Let the ring's hosts reach TCP ports 18619-18639 of each other on the management network."
-    )
+    assert failed["fix"] == ("let the ring's hosts reach TCP ports 18619-18639 of each other on the management network")
 
 
 def test_a_lane_without_its_reverse_is_refused(bench: Bench, responders: dict[str, Responder]) -> None:

@@ -128,7 +128,7 @@ def test_the_terminal_shows_who_reaches_whom() -> None:
     run.lanes = [
         lane("spark0", "spark1"),
         lane("spark0", "spark1", 1, relays=["spark2", "spark3"], gbps=109.4),
-        lane("spark1", "spark0", ok=False, gbps=None, expected="e", found="f", fix="Do it."),
+        lane("spark1", "spark0", ok=False, gbps=None, expected="e", found="f", fix="do it"),
     ]
     assert words.lines(run.receipt()) == [
         "bench: pair, 2 hosts, evidence: rehearsed",
@@ -136,21 +136,21 @@ def test_the_terminal_shows_who_reaches_whom() -> None:
         "spark0     ·       ✓0.0512 ✓109+2",
         "spark1     ✗       ·",
         "each lane: ✓ holds or ✗ does not, Gb/s, +relays",
-        "spark1 pair.rdma.write lane/spark1>spark0/0: expected e, found f. To fix: Do it.",
+        "spark1 pair.rdma.write lane/spark1>spark0/0: expected e, found f. To fix: do it",
         "Ring bench: 1 of 2 checks and 3 lanes (1 relayed) of 2 hosts do not hold: pair.rdma.write on spark1.",
     ]
 
 
 def test_a_failed_check_fails_the_receipt() -> None:
     run = Run()
-    run.checks["spark1"] = [check(ok=False, found="1500", fix="Run mesh-setup."), check(subject="x", ok=False)]
+    run.checks["spark1"] = [check(ok=False, found="1500", fix="run mesh-setup"), check(subject="x", ok=False)]
     receipt = run.receipt()
     assert not receipt.ok
     assert receipt.summary == (
         "Ring bench: 2 of 3 checks and 2 lanes (0 relayed) of 2 hosts do not hold: link.mtu on spark1 (2 times)."
     )
     assert words.lines(receipt)[-3] == (
-        "spark1 link.mtu enp1s0f0np0: expected 9000, found 1500. To fix: Run mesh-setup."
+        "spark1 link.mtu enp1s0f0np0: expected 9000, found 1500. To fix: run mesh-setup"
     )
 
 
@@ -181,7 +181,7 @@ def test_a_lane_that_was_not_tried_fails_the_receipt() -> None:
     run.lanes.pop(0)
     assert words.lines(run.receipt())[-2] == (
         "spark0 pair.rdma.write lane/spark0>spark1/0: expected an RDMA write, found not checked. "
-        "To fix: Run verify again for the whole ring."
+        "To fix: run verify again for the whole ring"
     )
 
 
