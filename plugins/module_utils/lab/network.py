@@ -16,6 +16,7 @@ NAMESPACE_PATH = f"/run/netns/{names.NAMESPACE}"
 INSIDE = ("ip", "netns", "exec", names.NAMESPACE)
 FORWARD_LLDP = "0x4000"
 """group_fwd_mask bit of 01:80:c2:00:00:0e: a cable carries LLDP, a bridge by itself does not."""
+END_SECONDS = 10
 
 
 def exists() -> bool:
@@ -65,21 +66,21 @@ def remove() -> bool:
     """End every process inside the namespace and delete it, with all taps and bridges."""
     if not exists():
         return False
+    inside = [int(text) for text in run(["ip", "netns", "pids", names.NAMESPACE]).split()]
     for name in (signal.SIGTERM, signal.SIGKILL):
-        for _ in range(50):
-            inside = [int(text) for text in run(["ip", "netns", "pids", names.NAMESPACE]).split()]
-            for process in inside:
-                _end(process, name)
-            if not inside:
-                break
-            time.sleep(0.1)
+        for process in inside:
+            if _runs(process):
+                os.kill(process, name)
+        until = time.monotonic() + END_SECONDS
+        while any(_runs(process) for process in inside) and time.monotonic() < until:
+            time.sleep(0.05)
     run(["ip", "netns", "delete", names.NAMESPACE])
     return True
 
 
-def _end(process: int, name: signal.Signals) -> None:
-    if Path(f"/proc/{process}").exists():
-        try:
-            os.kill(process, name)
-        except ProcessLookupError:
-            pass
+def _runs(process: int) -> bool:
+    """Whether a process is there and not a zombie, whose parent is another's business."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

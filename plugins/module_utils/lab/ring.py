@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import inspect
 import json
 import os
 import shutil
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import guest, identity, network
+from . import guest, identity, network, services
 from . import layout as names
 from .commands import LabError, check_requirements, run
 from .image import Image
@@ -287,9 +287,8 @@ def _apply_cables(lab: Lab) -> None:
 
 
 def _start_services(lab: Lab) -> None:
-    specification = importlib.util.find_spec(__package__ + ".services")
-    assert specification is not None and specification.loader is not None
-    source = specification.loader.get_source(specification.name)  # type: ignore[attr-defined]
+    # The module may run from a zip file, which is gone when the services still run.
+    source = inspect.getsource(services)
     program = Path(RUN_DIRECTORY, "services.py")
     program.write_text(source)
     settings = {
