@@ -37,7 +37,10 @@ class Link:
 
 @dataclass
 class FakeKernel(Runner):
-    """One simulated host. ``kept_masks`` chooses how tc prints pedit masks; ``in_hw`` whether the card takes filters."""
+    """One simulated host.
+
+    ``kept_masks`` chooses how tc prints pedit masks; ``in_hw`` whether the card takes filters.
+    """
 
     root: Path
     links: dict[str, Link]
@@ -101,6 +104,9 @@ class FakeKernel(Runner):
         if answer is None:
             return Completed(127, "", f"{words[0]} is not installed")
         try:
+            if stdin is not None and "-j" in words:
+                answers = [json.dumps(answer(["-j", *line.split()])) for line in stdin.splitlines()]
+                return Completed(0, "\n".join(answers) + "\n", "")
             if stdin is not None:
                 assert words[1:] == ["-batch", "-"], words
                 for number, line in enumerate(stdin.splitlines(), 1):
@@ -165,7 +171,7 @@ class FakeKernel(Runner):
             "scope": "scope",
             "metric": "metric",
         }
-        for option, value in zip(words[1::2], words[2::2], strict=True):
+        for option, value in pairs(words[1:]).items():
             route[names[option]] = value
         same = [old for old in self.routes if old["dst"] == route["dst"] and old.get("table", "main") == "main"]
         if verb == "del":
@@ -186,7 +192,7 @@ class FakeKernel(Runner):
         return ""
 
     def _change_neighbour(self, verb: str, words: list[str]) -> str:
-        options = dict(zip(words[1::2], words[2::2], strict=True))
+        options = pairs(words[1:])
         same = [old for old in self.neighbours if (old["dst"], old["dev"]) == (words[0], options["dev"])]
         if verb == "del":
             if not same:
@@ -331,11 +337,11 @@ class FakeKernel(Runner):
 
     # NetworkManager ---------------------------------------------------------------------------
 
-    def add_profile(self, name: str, netdev: str, active: bool = False, **settings: str) -> str:
+    def add_profile(self, name: str, netdev: str, active: bool = False, autoconnect: str = "yes") -> str:
         """A profile of someone else."""
         identifier = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-        base = {"connection.id": name, "connection.interface-name": netdev, "connection.autoconnect": "yes"}
-        self.profiles[identifier] = {**base, **settings}
+        base = {"connection.id": name, "connection.interface-name": netdev, "connection.autoconnect": autoconnect}
+        self.profiles[identifier] = base
         if active:
             self.active[netdev] = identifier
         return identifier
@@ -343,8 +349,8 @@ class FakeKernel(Runner):
     def _nmcli(self, words: list[str]) -> str:
         if words[:2] == ["--wait", words[1]]:
             words = words[2:]
-        if words == ["-t", "-f", "RUNNING,VERSION", "general", "status"]:
-            return "running:1.42.4\n"
+        if words == ["-t", "-f", "VERSION", "general", "status"]:
+            return "1.42.4\n"
         if words == ["-t", "-f", "DEVICE,STATE", "device", "status"]:
             state = {True: "unmanaged", False: "connected"}
             return "".join(f"{netdev}:{state[netdev in self.unmanaged]}\n" for netdev in self.links)
@@ -376,7 +382,7 @@ class FakeKernel(Runner):
         return "".join(f"{name}:{values.get(name, '')}\n" for name in names)
 
     def _write_profile(self, item: str | None, words: list[str]) -> str:
-        settings = dict(zip(words[::2], words[1::2], strict=True))
+        settings = pairs(words)
         if item is None:
             item = settings.pop("connection.uuid")
             settings["connection.interface-name"] = settings.pop("ifname")
@@ -456,7 +462,7 @@ class FakeKernel(Runner):
     def _start(self, name: str) -> None:
         try:
             if units.is_marker(name):
-                markers.lay_software(self.host(), markers.rules_of(self.plan(), units.marker_device(name)))
+                markers.lay_software(self.host(), markers.planned(self.host(), units.marker_device(name))[1])
             else:
                 fabric.restore(self.host(), self.plan(), 0.0)
         except HostError as error:
@@ -466,8 +472,8 @@ class FakeKernel(Runner):
     def _stop(self, name: str) -> None:
         self.running.discard(name)
         if units.is_marker(name):
-            for netdev in {rule.netdev for rule in markers.rules_of(self.plan(), units.marker_device(name))}:
-                markers.take_software(self.host(), netdev)
+            for rule in markers.planned(self.host(), units.marker_device(name))[1]:
+                markers.take_software(self.host(), rule.netdev, {rule.destination})
 
     # The host's life --------------------------------------------------------------------------
 
@@ -531,3 +537,9 @@ class Refusal(Exception):
 def rdma_name(netdev: str) -> str:
     """Name of the RDMA device above a netdev with a DGX OS name."""
     return netdev.replace("en", "roce", 1).rpartition("np")[0]
+
+
+def pairs(words: list[str]) -> dict[str, str]:
+    """Options and values in turn, as a mapping."""
+    assert len(words) % 2 == 0, words
+    return {words[place]: words[place + 1] for place in range(0, len(words), 2)}

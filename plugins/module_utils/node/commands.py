@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -20,8 +19,7 @@ class CommandFailed(HostError):
     """A tool failed; the message names the command and what the tool said."""
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(NamedTuple):
     """Result of one command."""
 
     status: int
@@ -68,6 +66,22 @@ class Runner:
             return json.loads(output)
         except ValueError as error:
             raise CommandFailed(f"{' '.join(command)}: the answer is no JSON ({error})") from error
+
+    def json_batch(self, tool: str, lines: list[str]) -> list[Any]:
+        """Parsed answers of several questions to ``ip`` or ``tc`` in one process, one for each line."""
+        if not lines:
+            return []
+        output = self.run([tool, "-j", "-batch", "-"], stdin="".join(line + "\n" for line in lines)).strip()
+        answers = []
+        decoder, place = json.JSONDecoder(), 0
+        while place < len(output):
+            answer, place = decoder.raw_decode(output, place)
+            answers.append(answer)
+            while place < len(output) and output[place].isspace():
+                place += 1
+        if len(answers) != len(lines):
+            raise CommandFailed(f"{tool} -j -batch -: {len(answers)} answers to {len(lines)} questions")
+        return answers
 
     def batch(self, tool: str, lines: list[str]) -> None:
         """Feed lines to ``ip`` or ``tc`` in one process; nothing runs where there are none."""

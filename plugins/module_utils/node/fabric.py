@@ -45,14 +45,14 @@ def setup(host: Host, plan: host_plan.HostPlan, program: bytes, marker_source: s
     _refuse_wrong_identity(host, plan)
     state = observe.look(host, plan)
     found = observe.refusals(host, state, plan)
-    if markers.in_nic(plan) and plan.marker_rules:
+    if markers.in_nic(plan.driver) and plan.marker_rules:
         if marker_source is None:
             found.append("the source of the marker was not given")
         elif host.find_tool("cc") is None:
             found.append("the C compiler cc is missing: run prepare")
     if found:
         raise HostError("; ".join(found))
-    source = marker_source if markers.in_nic(plan) else None
+    source = marker_source if markers.in_nic(plan.driver) else None
     changes = compare(objects.desired(plan, state.chain(), program, source), state.items)
     if changes and not check:
         _apply(host, plan, state, changes, source)
@@ -163,7 +163,7 @@ def _take(host: Host, plan: host_plan.HostPlan, state: State, changes: list[Chan
 
     kept = state.record
     units.take(host, [body["name"] for body in gone(objects.UNIT)])
-    markers.take_left(host, plan, gone(objects.MARKER), state.clsact)
+    _take_markers(host, plan, state, gone(objects.MARKER))
     host.runner.batch("tc", [tc.delete_filter(body) for body in gone(objects.FILTER)])
     lines = [f"neigh del {body['address']} dev {body['netdev']}" for body in gone(objects.NEIGHBOUR)]
     host.runner.batch("ip", lines + [_route_line("del", body) for body in gone(objects.ROUTE)])
@@ -180,6 +180,18 @@ def _take(host: Host, plan: host_plan.HostPlan, state: State, changes: list[Chan
     if any(body["path"].startswith(marks.UNIT_DIR) for body in files):
         host.runner.run(["systemctl", "daemon-reload"], timeout=60)
     record.write(host, kept)
+
+
+def _take_markers(host: Host, plan: host_plan.HostPlan, state: State, gone: list[dict[str, Any]]) -> None:
+    """Remove software rules that no unit holds any more; those of a stopped unit are gone already."""
+    if markers.in_nic(plan.driver):
+        return
+    netdevs = {link.rdma_device: link.netdev for link in plan.links}
+    destinations: dict[str, set[str]] = {}
+    for body in gone:
+        destinations.setdefault(netdevs.get(body["device"], body["device"]), set()).add(body["destination"])
+    for netdev in sorted(state.clsact & set(destinations)):
+        markers.take_software(host, netdev, destinations[netdev])
 
 
 def _route_line(verb: str, body: dict[str, Any]) -> str:

@@ -62,6 +62,24 @@ def rule(line: str) -> dict[str, Any] | None:
     return body
 
 
+def blocker(seen: Forward, body: dict[str, Any]) -> str | None:
+    """The rule before ours in its chain that drops what ours accepts; None where there is none."""
+    for line in seen.rules:
+        words = shlex.split(line)
+        if words[1] != body["chain"]:
+            continue
+        if rule(line) == body:
+            return None
+        target = words[words.index("-j") + 1] if "-j" in words[:-1] else ""
+        sides = [
+            flag not in words or words[words.index(flag) + 1] == body[name]
+            for flag, name in (("-i", "ingress"), ("-o", "egress"))
+        ]
+        if target in ("DROP", "REJECT") and all(sides):
+            return line
+    return None
+
+
 def _match(body: dict[str, Any]) -> list[str]:
     words = []
     if body["ingress"]:

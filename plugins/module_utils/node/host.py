@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from .commands import SEARCH_PATH, Runner
@@ -22,6 +21,8 @@ def port_mtu(device: str) -> int | None:
 
     The kernel shows it in no file and ``rdma`` does not print it, so the library is asked.
     """
+    import ctypes  # only a survey and the checks need it, and every boot unit would pay for it
+
     try:
         verbs = ctypes.CDLL("libibverbs.so.1")
     except OSError:
@@ -55,14 +56,20 @@ def port_mtu(device: str) -> int | None:
     return None
 
 
-@dataclass(frozen=True)
 class Host:
     """Access to one host. Every path given to its methods is absolute on that host."""
 
-    runner: Runner = field(default_factory=Runner)
-    root: Path = Path("/")
-    find_tool: Callable[[str], str | None] = find_tool
-    port_mtu: Callable[[str], int | None] = port_mtu
+    def __init__(
+        self,
+        runner: Runner | None = None,
+        root: Path = Path("/"),
+        find_tool: Callable[[str], str | None] = find_tool,
+        port_mtu: Callable[[str], int | None] = port_mtu,
+    ) -> None:
+        self.runner = runner or Runner()
+        self.root = root
+        self.find_tool = find_tool
+        self.port_mtu = port_mtu
 
     def path(self, path: str) -> Path:
         """The real path of a path on the host."""
@@ -119,14 +126,10 @@ class Host:
 
     def remove(self, path: str) -> None:
         """Remove a file; it is no error when it is gone."""
-        try:
+        with contextlib.suppress(FileNotFoundError):
             self.path(path).unlink()
-        except FileNotFoundError:
-            pass
 
     def remove_empty(self, path: str) -> None:
         """Remove a directory if it is there and empty."""
-        try:
+        with contextlib.suppress(OSError):
             self.path(path).rmdir()
-        except OSError:
-            pass

@@ -1,6 +1,7 @@
 """Markers: what writes the tag at the origin, in the card (mlx5) or in the kernel (virtual).
 
-The choice between the two is made from the plan's driver, here and nowhere else on the host.
+The choice between the two is made from the plan's driver, here and nowhere else on the host. The
+marker units run this file with little else, so that they start fast.
 """
 
 from __future__ import annotations
@@ -11,28 +12,45 @@ import os
 import signal
 import socket
 import subprocess
-import tempfile
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..contract import host_plan, marks
+from ..contract import marks
 from ..contract.drivers import DRIVERS
-from . import objects, tc
+from . import tc
 from .commands import HostError
 from .host import Host
-from .objects import Item
 
 BUILD_RECORD = marks.LIB_DIR + "/marker.json"
 
 
-def in_nic(plan: host_plan.HostPlan) -> bool:
-    """Whether this host's card marks; otherwise egress filters do."""
-    return DRIVERS[plan.driver].marks_in_nic
+class Rule(NamedTuple):
+    """One planned marker rule of one RDMA device."""
+
+    netdev: str
+    destination: str
+    tag: str
 
 
-def rules_of(plan: host_plan.HostPlan, device: str) -> list[host_plan.MarkerRule]:
-    """The planned rules of one RDMA device."""
-    return [rule for rule in plan.marker_rules if rule.rdma_device == device]
+def in_nic(driver: str) -> bool:
+    """Whether a host with this driver marks in its card; otherwise egress filters do."""
+    return DRIVERS[driver].marks_in_nic
+
+
+def planned(host: Host, device: str) -> tuple[str, list[Rule]]:
+    """The driver and the rules of one RDMA device, from the plan that lies on the host."""
+    try:
+        plan = json.loads(host.read(marks.PLAN_PATH) or "")
+        rules = [
+            Rule(rule["netdev"], rule["destination"], rule["tag"])
+            for rule in plan["marker_rules"]
+            if rule["rdma_device"] == device
+        ]
+        driver = str(plan["driver"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise HostError(f"{marks.PLAN_PATH} is missing or damaged: run mesh-setup") from error
+    if not rules:
+        raise HostError(f"the plan has no marker rules for {device}")
+    return driver, rules
 
 
 # The compiled marker --------------------------------------------------------------------------
@@ -47,28 +65,26 @@ def build_record(host: Host) -> dict[str, str]:
     return value if isinstance(value, dict) else {}
 
 
+def is_the_built_binary(host: Host) -> bool:
+    """Whether the binary on the host is the one that was built there."""
+    binary = host.read_bytes(marks.MARKER_PATH)
+    return binary is not None and hashlib.sha256(binary).hexdigest() == build_record(host).get("binary")
+
+
 def build(host: Host, source: str) -> None:
     """Compile the marker on this host and record what was built from what."""
-    host.path(marks.LIB_DIR).mkdir(parents=True, exist_ok=True, mode=0o755)
-    with tempfile.TemporaryDirectory(dir=host.path(marks.LIB_DIR)) as directory:
-        text, binary = os.path.join(directory, "marker.c"), os.path.join(directory, "marker")
-        with open(text, "w", encoding="utf-8") as stream:
-            stream.write(source)
-        command = ["cc", "-O2", "-Wall", "-Wextra", text, "-o", binary, "-libverbs", "-lmlx5"]
-        host.runner.run(command, timeout=300)
-        with open(binary, "rb") as stream_of_bytes:
-            data = stream_of_bytes.read()
+    text, binary = marks.MARKER_PATH + ".build.c", marks.MARKER_PATH + ".build"
+    try:
+        host.write(text, source.encode(), 0o644)
+        command = ["cc", "-O2", "-Wall", "-Wextra", str(host.path(text)), "-o", str(host.path(binary))]
+        host.runner.run([*command, "-libverbs", "-lmlx5"], timeout=300)
+        data = host.read_bytes(binary) or b""
+    finally:
+        host.remove(text)
+        host.remove(binary)
     digests = {"source": hashlib.sha256(source.encode()).hexdigest(), "binary": hashlib.sha256(data).hexdigest()}
     host.write(marks.MARKER_PATH, data, 0o755)
     host.write(BUILD_RECORD, (json.dumps(digests, indent=2, sort_keys=True) + "\n").encode(), 0o644)
-
-
-def compiled_command(plan: host_plan.HostPlan, device: str) -> list[str]:
-    """How the compiled marker of one device is started."""
-    words = [marks.MARKER_PATH, "--device", device]
-    for rule in rules_of(plan, device):
-        words += ["--rule", f"{rule.destination}={rule.tag}"]
-    return [*words, "--managed"]
 
 
 def running_compiled(host: Host) -> list[dict[str, Any]]:
@@ -89,31 +105,22 @@ def running_compiled(host: Host) -> list[dict[str, Any]]:
 # The software marker --------------------------------------------------------------------------
 
 
-def egress_rules(host: Host, netdev: str) -> list[dict[str, Any]]:
-    """Software marker rules on one netdev, whoever laid them at our preference."""
-    found = []
-    for entry in tc.entries(host.runner.json(["tc", "-j", "filter", "show", "dev", netdev, "egress"])):
-        fields = tc.marker_rule(entry)
-        if entry.get("pref") == marks.EGRESS_PREFERENCE and fields is not None:
-            found.append(fields)
-    return found
+def software_rules(printed: Any) -> list[dict[str, Any]]:
+    """Software marker rules at our preference in an answer of ``tc -j filter show``."""
+    rules = [tc.marker_rule(entry) for entry in tc.entries(printed) if entry.get("pref") == marks.EGRESS_PREFERENCE]
+    return [fields for fields in rules if fields is not None]
 
 
-def foreign_egress(host: Host, netdev: str) -> list[str]:
-    """Sentences about other filters at our egress preference."""
-    found = []
-    for entry in tc.entries(host.runner.json(["tc", "-j", "filter", "show", "dev", netdev, "egress"])):
-        if entry.get("pref") == marks.EGRESS_PREFERENCE and tc.marker_rule(entry) is None:
-            found.append(f"{netdev} has a foreign {entry.get('kind')} filter at egress preference {entry['pref']}")
-    return found
+def _laid(host: Host, netdev: str) -> list[dict[str, Any]]:
+    return software_rules(host.runner.json(["tc", "-j", "filter", "show", "dev", netdev, "egress"]))
 
 
-def lay_software(host: Host, rules: list[host_plan.MarkerRule]) -> None:
+def lay_software(host: Host, rules: list[Rule]) -> None:
     """Make the egress rules of one device equal to its plan."""
     for netdev in sorted({rule.netdev for rule in rules}):
         wanted = {rule.destination: rule.tag for rule in rules if rule.netdev == netdev}
         lines, handles = [], set()
-        for fields in egress_rules(host, netdev):
+        for fields in _laid(host, netdev):
             if wanted.get(fields["destination"]) == fields["tag"] and not fields["extra"]:
                 del wanted[fields["destination"]]
                 handles.add(fields["handle"])
@@ -125,42 +132,10 @@ def lay_software(host: Host, rules: list[host_plan.MarkerRule]) -> None:
         host.runner.batch("tc", lines)
 
 
-def take_software(host: Host, netdev: str) -> None:
-    """Remove all software marker rules of ours from one netdev."""
-    rules = egress_rules(host, netdev)
-    host.runner.batch("tc", [tc.delete_marker(netdev, marks.EGRESS_PREFERENCE, rule["handle"]) for rule in rules])
-
-
-# What the comparison needs --------------------------------------------------------------------
-
-
-def observe(host: Host, plan: host_plan.HostPlan, clsact: Iterable[str]) -> list[Item]:
-    """Marker rules in force on this host; ``clsact`` are the netdevs that can carry software ones."""
-    bodies: list[dict[str, Any]] = []
-    if in_nic(plan):
-        bodies = running_compiled(host)
-    else:
-        devices = {link.netdev: link.rdma_device for link in plan.links}
-        for netdev in sorted(clsact):
-            for fields in egress_rules(host, netdev):
-                body = {"device": devices.get(netdev, netdev), **fields}
-                del body["handle"]
-                bodies.append(body)
-    return [Item(f"marker/{body['device']}/{body['destination']}", objects.MARKER, body) for body in bodies]
-
-
-def take_left(host: Host, plan: host_plan.HostPlan, gone: list[dict[str, Any]], clsact: Iterable[str]) -> None:
-    """Remove software rules that no unit holds any more; those of a stopped unit are gone already."""
-    if in_nic(plan):
-        return
-    devices = {link.netdev: link.rdma_device for link in plan.links}
-    destinations = {(body["device"], body["destination"]) for body in gone}
-    for netdev in sorted(clsact):
-        lines = []
-        for fields in egress_rules(host, netdev):
-            if (devices.get(netdev, netdev), fields["destination"]) in destinations:
-                lines.append(tc.delete_marker(netdev, marks.EGRESS_PREFERENCE, fields["handle"]))
-        host.runner.batch("tc", lines)
+def take_software(host: Host, netdev: str, destinations: set[str]) -> None:
+    """Remove the software marker rules for these destinations from one netdev, as far as they are there."""
+    gone = [rule for rule in _laid(host, netdev) if rule["destination"] in destinations]
+    host.runner.batch("tc", [tc.delete_marker(netdev, marks.EGRESS_PREFERENCE, rule["handle"]) for rule in gone])
 
 
 # The unit -------------------------------------------------------------------------------------
@@ -175,14 +150,16 @@ def notify(message: str) -> None:
             channel.sendall(message.encode())
 
 
-def serve(host: Host, plan: host_plan.HostPlan, device: str) -> None:
+def serve(host: Host, device: str) -> None:
     """Hold the marker rules of one RDMA device until told to stop; they end with this process."""
-    rules = rules_of(plan, device)
-    if not rules:
-        raise HostError(f"the plan has no marker rules for {device}")
-    if in_nic(plan):
-        _serve_compiled(host, plan, device)
-        return
+    driver, rules = planned(host, device)
+    if in_nic(driver):
+        _serve_compiled(host, device, rules)
+    else:
+        _serve_software(host, device, rules)
+
+
+def _serve_software(host: Host, device: str, rules: list[Rule]) -> None:
     stops = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     lay_software(host, rules)
@@ -191,19 +168,20 @@ def serve(host: Host, plan: host_plan.HostPlan, device: str) -> None:
         signal.sigwait(stops)
     finally:
         notify("STOPPING=1")
-        for netdev in sorted({rule.netdev for rule in rules}):
-            take_software(host, netdev)
+        for rule in rules:
+            take_software(host, rule.netdev, {rule.destination})
 
 
-def _serve_compiled(host: Host, plan: host_plan.HostPlan, device: str) -> None:
+def _serve_compiled(host: Host, device: str, rules: list[Rule]) -> None:
     """Run the compiled marker as a child; ready when it says that all its rules are installed."""
-    binary = host.read_bytes(marks.MARKER_PATH)
-    if binary is None or hashlib.sha256(binary).hexdigest() != build_record(host).get("binary"):
+    if not is_the_built_binary(host):
         raise HostError(f"{marks.MARKER_PATH} is not the binary that was built here: run mesh-setup")
+    command = [marks.MARKER_PATH, "--device", device]
+    for rule in rules:
+        command += ["--rule", f"{rule.destination}={rule.tag}"]
     stopping: list[int] = []
-    command = compiled_command(plan, device)
-    command[0] = str(host.path(marks.MARKER_PATH))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    binary = host.path(marks.MARKER_PATH)
+    with subprocess.Popen([*command, "--managed"], executable=binary, stdout=subprocess.PIPE, text=True) as child:
 
         def stop(number: int, _frame: object) -> None:
             stopping.append(number)
@@ -212,16 +190,15 @@ def _serve_compiled(host: Host, plan: host_plan.HostPlan, device: str) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
         installed = _installed(child.stdout.readline() if child.stdout else "")
-        expected = len(rules_of(plan, device))
-        if installed == expected:
+        if installed == len(rules):
             notify(f"READY=1\nSTATUS={installed} rules laid on {device}")
         else:
             child.terminate()
         status = child.wait()
     if stopping:
         return
-    if installed != expected:
-        raise HostError(f"the marker of {device} installed {installed} of {expected} rules")
+    if installed != len(rules):
+        raise HostError(f"the marker of {device} installed {installed or 0} of {len(rules)} rules")
     raise HostError(f"the marker of {device} ended by itself (exit {status})")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,7 +55,6 @@ def look(host: Host, plan: host_plan.HostPlan, whole: bool = True) -> State:
     state.items += _routes(state)
     state.items += _neighbours(state)
     if whole:
-        state.items += markers.observe(host, plan, state.clsact)
         state.items += _units(host, plan)
     _number_twins(state, plan)
     return state
@@ -81,12 +79,10 @@ def _files(host: Host) -> list[Item]:
 
 
 def _binary(host: Host, state: State) -> list[Item]:
-    binary = host.read_bytes(marks.MARKER_PATH)
-    recorded = markers.build_record(host)
-    if binary is None:
+    if not host.path(marks.MARKER_PATH).exists():
         return []
-    state.marker_changed = hashlib.sha256(binary).hexdigest() != recorded.get("binary")
-    body = {"path": marks.MARKER_PATH, "source": recorded.get("source", "")}
+    state.marker_changed = not markers.is_the_built_binary(host)
+    body = {"path": marks.MARKER_PATH, "source": markers.build_record(host).get("source", "")}
     return [Item("file" + marks.MARKER_PATH, objects.BINARY, body)]
 
 
@@ -121,6 +117,7 @@ def _links(state: State, plan: host_plan.HostPlan) -> list[Item]:
 
 
 def _traffic_control(host: Host, state: State, plan: host_plan.HostPlan) -> None:
+    """Qdiscs, relay filters and software markers; two processes for all netdevs together."""
     planned = {item.netdev for item in plan.qdiscs}
     for qdisc in host.runner.json(["tc", "-j", "qdisc", "show"]):
         netdev = qdisc.get("dev", "")
@@ -132,25 +129,53 @@ def _traffic_control(host: Host, state: State, plan: host_plan.HostPlan) -> None
         if netdev in planned or netdev in state.record.qdiscs:
             added = netdev in state.record.qdiscs
             state.items.append(Item("qdisc/" + netdev, objects.QDISC, {"netdev": netdev}, None, added))
-        if not markers.in_nic(plan):
-            state.foreign_filters += markers.foreign_egress(host, netdev)
-        printed = host.runner.json(["tc", "-j", "filter", "show", "dev", netdev, "ingress"])
-        for entry in tc.entries(printed):
-            fields = tc.relay_filter(entry)
-            ours = entry.get("pref") in objects.our_preferences()
-            number = tc.protocol_number(entry.get("protocol"))
-            if fields is not None and ours:
-                identifier = f"filter/{netdev}/{fields['tag']}"
-                state.items.append(Item(identifier, objects.FILTER, {"netdev": netdev, **fields}))
-            elif ours:
-                state.foreign_filters.append(
-                    f"{netdev} has a foreign {entry.get('kind')} filter at ingress preference {entry.get('pref')}"
-                )
-            elif number is not None and tags.TAG_BASE < number <= tags.TAG_BASE + tags.MAX_RELAYS:
-                state.foreign_filters.append(
-                    f"{netdev} has another tool's filter for {tags.hexadecimal(number)}"
-                    f" at ingress preference {entry.get('pref')}"
-                )
+    sides = [(netdev, side) for netdev in sorted(state.clsact) for side in ("ingress", "egress")]
+    answers = host.runner.json_batch("tc", [f"filter show dev {netdev} {side}" for netdev, side in sides])
+    for place, (netdev, side) in enumerate(sides):
+        for entry in tc.entries(answers[place]):
+            if side == "ingress":
+                _ingress_filter(state, netdev, entry)
+            elif not markers.in_nic(plan.driver):
+                _egress_filter(state, plan, netdev, entry)
+    if markers.in_nic(plan.driver):
+        state.items += [_marker(body) for body in markers.running_compiled(host)]
+
+
+def _ingress_filter(state: State, netdev: str, entry: dict[str, Any]) -> None:
+    fields = tc.relay_filter(entry)
+    ours = entry.get("pref") in objects.our_preferences()
+    number = tc.protocol_number(entry.get("protocol"))
+    if fields is not None and ours:
+        identifier = f"filter/{netdev}/{fields['tag']}"
+        state.items.append(Item(identifier, objects.FILTER, {"netdev": netdev, **fields}))
+    elif ours:
+        state.foreign_filters.append(
+            f"{netdev} has a foreign {entry.get('kind')} filter at ingress preference {entry.get('pref')}"
+        )
+    elif number is not None and tags.TAG_BASE < number <= tags.TAG_BASE + tags.MAX_RELAYS:
+        state.foreign_filters.append(
+            f"{netdev} has another tool's filter for {tags.hexadecimal(number)}"
+            f" at ingress preference {entry.get('pref')}"
+        )
+
+
+def _egress_filter(state: State, plan: host_plan.HostPlan, netdev: str, entry: dict[str, Any]) -> None:
+    if entry.get("pref") != marks.EGRESS_PREFERENCE:
+        return
+    fields = tc.marker_rule(entry)
+    if fields is None:
+        state.foreign_filters.append(
+            f"{netdev} has a foreign {entry.get('kind')} filter at egress preference {entry.get('pref')}"
+        )
+        return
+    devices = {link.netdev: link.rdma_device for link in plan.links}
+    body = {"device": devices.get(netdev, netdev), **fields}
+    del body["handle"]
+    state.items.append(_marker(body))
+
+
+def _marker(body: dict[str, Any]) -> Item:
+    return Item(f"marker/{body['device']}/{body['destination']}", objects.MARKER, body)
 
 
 def _sysctls(host: Host, state: State, plan: host_plan.HostPlan) -> list[Item]:

@@ -55,14 +55,13 @@ class NetworkManager:
     """What NetworkManager says: whether it runs, the state of each device, the ethernet profiles."""
 
     running: bool
-    version: str
     devices: dict[str, str]
     profiles: list[Profile]
 
 
 def none() -> NetworkManager:
     """A host where NetworkManager does not run."""
-    return NetworkManager(False, "", {}, [])
+    return NetworkManager(False, {}, [])
 
 
 def _fields(line: str) -> list[str]:
@@ -71,13 +70,11 @@ def _fields(line: str) -> list[str]:
 
 def observe(host: Host) -> NetworkManager:
     """Read NetworkManager; one that does not run or is not installed is no error."""
-    done = host.runner.execute(["nmcli", "-t", "-f", "RUNNING,VERSION", "general", "status"], None, 30)
-    first = done.output.strip()
-    if done.status != 0 or not first.startswith("running"):
+    done = host.runner.execute(["nmcli", "-t", "-f", "DEVICE,STATE", "device", "status"], None, 30)
+    if done.status != 0:
         return none()
-    version = _fields(first)[1]
     devices = {}
-    for line in host.runner.run(["nmcli", "-t", "-f", "DEVICE,STATE", "device", "status"]).splitlines():
+    for line in done.output.splitlines():
         if line:
             name, state = _fields(line)[:2]
             devices[name] = state
@@ -89,7 +86,7 @@ def observe(host: Host) -> NetworkManager:
             rows.append(row)
     settings = _settings(host, [row[0] for row in rows])
     profiles = [Profile(row[4], row[0], row[3], row[2] or None, settings.get(row[0], {})) for row in rows]
-    return NetworkManager(True, version, devices, sorted(profiles, key=lambda item: (item.name, item.uuid)))
+    return NetworkManager(True, devices, sorted(profiles, key=lambda item: (item.name, item.uuid)))
 
 
 def _settings(host: Host, uuids: list[str]) -> dict[str, dict[str, str]]:

@@ -241,9 +241,9 @@ def _ipv6_neighbours(host: Host, links: list[dict[str, Any]], rdma: list[dict[st
     found = []
     for entry in _answer(host, ["ip", "-j", "-6", "neigh", "show"]):
         failed = {"FAILED", "INCOMPLETE"} & set(entry.get("state", []))
-        if entry.get("dev") in asked and "lladdr" in entry and not failed:
-            if ipaddress.ip_address(entry["dst"]).is_link_local:
-                found.append({"netdev": entry["dev"], "address": entry["dst"], "mac": entry["lladdr"]})
+        answered = entry.get("dev") in asked and "lladdr" in entry and not failed
+        if answered and ipaddress.ip_address(entry["dst"]).is_link_local:
+            found.append({"netdev": entry["dev"], "address": entry["dst"], "mac": entry["lladdr"]})
     return sorted(found, key=lambda row: (row["netdev"], row["address"]))
 
 
@@ -302,9 +302,10 @@ def _docker(host: Host) -> dict[str, Any]:
 
 def _network_manager(host: Host) -> dict[str, Any]:
     seen = profiles.observe(host)
+    done = host.runner.execute(["nmcli", "-t", "-f", "VERSION", "general", "status"], None, 30)
     return {
         "running": seen.running,
-        "version": seen.version or None,
+        "version": done.output.strip() if done.status == 0 else None,
         "devices": seen.devices,
         "profiles": [
             {

@@ -182,7 +182,7 @@ def add_filter(body: dict[str, Any]) -> str:
 def delete_filter(body: dict[str, Any]) -> str:
     """The line that takes a relay filter away."""
     words = ["filter", "del", "dev", body["netdev"], "ingress", "protocol", body["tag"]]
-    return " ".join(words + ["pref", str(body["preference"]), "handle", str(body["handle"]), "flower"])
+    return " ".join([*words, "pref", str(body["preference"]), "handle", str(body["handle"]), "flower"])
 
 
 def add_marker(netdev: str, preference: int, handle: int, destination: str, tag: str) -> str:
@@ -196,4 +196,4 @@ def add_marker(netdev: str, preference: int, handle: int, destination: str, tag:
 def delete_marker(netdev: str, preference: int, handle: int) -> str:
     """The line that takes one software marker rule away."""
     words = ["filter", "del", "dev", netdev, "egress", "protocol", "ip", "pref", str(preference)]
-    return " ".join(words + ["handle", str(handle), "flower"])
+    return " ".join([*words, "handle", str(handle), "flower"])

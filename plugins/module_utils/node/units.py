@@ -16,7 +16,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/bin/python3 {marks.PROGRAM_PATH} restore
+ExecStart=/usr/bin/python3 -I {marks.PROGRAM_PATH} restore
 TimeoutStartSec=300
 Restart=on-failure
 RestartSec=5
@@ -36,7 +36,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
-ExecStart=/usr/bin/python3 {marks.PROGRAM_PATH} marker %i
+ExecStart=/usr/bin/python3 -I {marks.PROGRAM_PATH} marker %i
 Restart=on-failure
 RestartSec=5
 TimeoutStopSec=30
@@ -64,7 +64,7 @@ def marker_device(unit: str) -> str:
 
 def enabled(host: Host) -> list[str]:
     """Units of this library that start at boot: the links that systemd keeps in its directories."""
-    found = set()
+    found: set[str] = set()
     for directory in WANTS_DIRECTORIES:
         found.update(name for name in host.names(directory) if name == marks.FABRIC_UNIT or is_marker(name))
     return sorted(found)
