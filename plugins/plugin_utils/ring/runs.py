@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
 
 from . import bindings, inventory, planner, selection, store
+from .bindings import Bindings
 from .errors import RingError
 from .inventory import Inventory
 
@@ -59,10 +60,19 @@ def choose(
     return selection.in_run(rings, hosts)
 
 
-def plan(rings: Sequence[Inventory], plans_dir: Path, mode: str) -> Outcome:
-    """Plan all rings; raises RingError when one cannot be planned or differs from disk and may not."""
+def plan(
+    rings: Sequence[Inventory], plans_dir: Path, mode: str, bound: Mapping[str, Any] | None = None
+) -> Outcome:
+    """Plan all rings; raises RingError when one cannot be planned or differs from disk and may not.
+
+    ``bound`` are bindings by ring as ``bind`` returned them, so that a check run that writes none
+    can plan; those on disk serve the rings that it lacks.
+    """
     inventory.check_rings(rings)
-    made = [planner.plan(item, store.read_bindings(plans_dir, item.ring)) for item in rings]
+    given = {ring: Bindings.model_validate(document) for ring, document in (bound or {}).items()}
+    made = [
+        planner.plan(item, given.get(item.ring) or store.read_bindings(plans_dir, item.ring)) for item in rings
+    ]
     changes = [store.plan_change(plans_dir, one) for one in made]
     for item, change in zip(rings, changes, strict=True):
         store.refuse_plan(item.ring, mode, change)
