@@ -64,7 +64,7 @@ lint-format:
 	ruff format --check --quiet .
 
 lint-mypy:
-	mypy $(PLUGINS)/module_utils $(PLUGINS)/plugin_utils $(PLUGINS)/modules $(PLUGINS)/action bin/sparkring
+	mypy $(PLUGINS)/module_utils $(PLUGINS)/plugin_utils $(PLUGINS)/modules $(PLUGINS)/action $(PLUGINS)/callback bin/sparkring
 
 lint-ansible:
 	ansible-lint --offline --profile production

@@ -31,7 +31,8 @@ def main() -> None:
     collections = DIST / "collections"
     run("ansible-galaxy", "collection", "build", str(ROOT), "--output-path", str(DIST))
     (artefact,) = DIST.glob("sparkring-cluster-*.tar.gz")
-    installed = {"ANSIBLE_CONFIG": os.devnull, "ANSIBLE_COLLECTIONS_PATH": str(collections)}
+    (DIST / "ansible.cfg").write_text("")
+    installed = {"ANSIBLE_CONFIG": str(DIST / "ansible.cfg"), "ANSIBLE_COLLECTIONS_PATH": str(collections)}
     run("ansible-galaxy", "collection", "install", str(artefact), "-p", str(collections), "--offline", **installed)
     modules = sorted(path.stem for path in (ROOT / "plugins/modules").glob("*.py"))
     roles = sorted(path.parent.parent.name for path in (ROOT / "roles").glob("*/meta/argument_specs.yml"))

@@ -66,7 +66,8 @@ def main(targets: list[str]) -> int:
         print(f"--- {target}", flush=True)
         stages.append(run(target))
     for stage in stages:
-        print(f"{stage.target:<20} {stage.verdict:<7} {stage.seconds:7.1f} s  {stage.passed} passed, {stage.failed} failed")
+        counts = f"{stage.passed} passed, {stage.failed} failed"
+        print(f"{stage.target:<20} {stage.verdict:<7} {stage.seconds:7.1f} s  {counts}")
     failed = sum(stage.failed for stage in stages)
     print(f"tests: {sum(stage.passed for stage in stages)} passed, {failed} failed", flush=True)
     return 1 if failed else 0

@@ -1,0 +1,1 @@
+"""The command `sparkring`: progress, events and exit codes over ansible-runner."""
