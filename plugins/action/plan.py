@@ -28,7 +28,7 @@ class ActionModule(ActionBase):
     _requires_connection = False
     _supports_check_mode = True
     _supports_diff = True
-    arguments = ARGUMENTS
+    arguments = {**ARGUMENTS, "bindings": {"type": "dict", "default": {}}}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Make the documents of all rings of the run, then write what the mode allows."""
@@ -45,7 +45,7 @@ class ActionModule(ActionBase):
 
     def work(self, rings: list[Inventory], given: dict[str, Any]) -> runs.Outcome:
         """What this action makes of the rings."""
-        return runs.plan(rings, Path(given["plans_dir"]), given["mode"])
+        return runs.plan(rings, Path(given["plans_dir"]), given["mode"], given["bindings"])
 
     def _rings(self, task_vars: dict[str, Any]) -> list[Inventory]:
         sources = [str(source) for source in task_vars["ansible_inventory_sources"] or []]

@@ -27,6 +27,12 @@ options:
     description: Folder that holds the plans of all rings.
     type: path
     required: true
+  bindings:
+    description:
+      - Bindings by ring, as M(sparkring.cluster.bind) returns them. Rings that it lacks are read from O(plans_dir).
+      - Lets a check run plan with bindings that it did not write.
+    type: dict
+    default: {}
 author: SparkRing contributors (@sparkring)
 """
 

@@ -50,11 +50,15 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-lines:
+sparkring_lines:
   description: Heading, matrix of lanes, one line for each finding, and the summary.
   returned: when a receipt was written
   type: list
   elements: str
+sparkring_findings:
+  description: How many checks and lanes do not hold.
+  returned: when a receipt was written
+  type: int
 path:
   description: Where the receipt was written.
   returned: when a receipt was written

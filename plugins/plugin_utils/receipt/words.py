@@ -12,9 +12,13 @@ HOLDS, FAILS = "✓", "✗"
 def lines(receipt: Receipt) -> list[str]:
     """Heading, matrix of lanes, one line for each finding, summary."""
     heading = f"{receipt.ring}: {receipt.layout}, {len(receipt.hosts)} hosts, evidence: {receipt.evidence}"
-    findings = [finding(item) for item in receipt.checks if not item.ok]
-    findings += [finding(item) for item in receipt.lanes if not item.ok]
-    return [heading, *matrix(receipt.hosts, receipt.lanes), *findings, receipt.summary]
+    found = [finding(item) for item in [*receipt.checks, *receipt.lanes] if not item.ok]
+    return [heading, *matrix(receipt.hosts, receipt.lanes), *found, receipt.summary]
+
+
+def findings(receipt: Receipt) -> int:
+    """How many checks and lanes do not hold."""
+    return sum(not item.ok for item in [*receipt.checks, *receipt.lanes])
 
 
 def matrix(hosts: Sequence[str], lanes: Sequence[LaneResult]) -> list[str]:

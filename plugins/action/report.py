@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Show surveys or the state of a host on the terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract.documents import to_plain
+from ansible_collections.sparkring.cluster.plugins.plugin_utils import report
+
+
+class ActionModule(ActionBase):
+    """A shell over ``plugin_utils.report``; see ``plugins/modules/report.py``."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Print the lines; fail with the number of findings where a host is not as planned."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, arguments = self.validate_argument_spec(
+            {
+                "surveys": {"type": "dict"},
+                "plan": {"type": "dict"},
+                "changes": {"type": "list", "elements": "dict"},
+                "checks": {"type": "list", "elements": "dict"},
+            },
+            required_one_of=[("surveys", "plan")],
+            required_together=[("plan", "changes", "checks")],
+        )
+        given = json.loads(json.dumps(to_plain(arguments)))
+        if given["surveys"]:
+            lines, findings = report.survey_lines(given["surveys"]), 0
+        else:
+            lines = [report.status_line(given["plan"], given["changes"], given["checks"])]
+            findings = len(given["changes"]) + sum(not check["ok"] for check in given["checks"])
+        for line in lines:
+            self._display.display(line)
+        return {
+            **result,
+            "changed": False,
+            "failed": findings > 0,
+            "msg": lines[-1] if lines else "",
+            "sparkring_lines": lines,
+            "sparkring_findings": findings,
+        }
