@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import responder as responder_module
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.responder import Responder, Verbs
 

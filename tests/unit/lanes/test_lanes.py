@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import lanes
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.responder import Responder

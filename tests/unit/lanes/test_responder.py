@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import messages
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import responder as responder_module
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.messages import Asking, Channel, Refused, code
@@ -227,9 +228,12 @@ def test_a_filter_counts_what_passed_all_its_actions() -> None:
     assert filter_packets(shown(), 41, 1) is None
 
 
-def test_a_listener_is_seen() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::")])
+def test_a_listener_is_seen(family: socket.AddressFamily, address: str) -> None:
+    with socket.socket(family) as listener:
+        listener.bind((address, 0))
         port = listener.getsockname()[1]
-        assert listens("127.0.0.1", port, Path("/proc/net/tcp").read_text())
-        assert not listens("127.0.0.2", port, Path("/proc/net/tcp").read_text())
-    assert not listens("127.0.0.1", port, Path("/proc/net/tcp").read_text())
+        assert not listens(port)
+        listener.listen()
+        assert listens(port)
+    assert not listens(port)

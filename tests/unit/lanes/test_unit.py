@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import responder
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.responder import ResponderError
