@@ -46,6 +46,7 @@ class FakeKernel(Runner):
     links: dict[str, Link]
     kept_masks: bool = True
     in_hw: bool = True
+    autoconnects: bool = True
     docker: bool = False
     routes: list[dict[str, Any]] = field(default_factory=list)
     neighbours: list[dict[str, Any]] = field(default_factory=list)
@@ -354,6 +355,11 @@ class FakeKernel(Runner):
         if words == ["-t", "-f", "DEVICE,STATE", "device", "status"]:
             state = {True: "unmanaged", False: "connected"}
             return "".join(f"{netdev}:{state[netdev in self.unmanaged]}\n" for netdev in self.links)
+        if words == ["-t", "-f", "DEVICE,STATE,CON-UUID", "device", "status"]:
+            return "".join(
+                f"{netdev}:{'connected' if netdev in self.active else 'disconnected'}:{self.active.get(netdev, '')}\n"
+                for netdev in self.links
+            )
         if words == ["-t", "-f", "UUID,TYPE,DEVICE,FILENAME,NAME", "connection", "show"]:
             return "lo-uuid:loopback:lo:/run/lo:lo\n" + "".join(self._profile_row(item) for item in self.profiles)
         if words[:4] == ["-t", "-e", "no", "-f"] and words[5:7] == ["connection", "show"]:
@@ -389,6 +395,9 @@ class FakeKernel(Runner):
             settings["connection.id"] = settings.pop("con-name")
             assert item not in self.profiles
             self.profiles[item] = {}
+            self.profiles[item].update(settings)
+            if self.autoconnects and self.links[settings["connection.interface-name"]].carrier:
+                self._up(item)
         self.profiles[item].update(settings)
         return ""
 
@@ -421,7 +430,7 @@ class FakeKernel(Runner):
     # systemd ----------------------------------------------------------------------------------
 
     def _systemctl(self, words: list[str]) -> str:
-        verb, names = words[0], words[1:]
+        verb, names = words[0], [word for word in words[1:] if word != "--no-reload"]
         if verb == "show":
             return "\n".join(
                 f"Id={name}\nActiveState={'active' if name in self.running else 'inactive'}\nMainPID=0\n"
@@ -432,9 +441,9 @@ class FakeKernel(Runner):
         if verb == "daemon-reload":
             return ""
         for name in names:
-            if verb in ("enable", "disable") and not name.startswith("-"):
+            if verb in ("enable", "disable"):
                 self._enable(name, verb == "enable")
-            if verb in ("stop", "restart") or (verb == "disable" and "--now" in names and not name.startswith("-")):
+            if verb in ("stop", "restart"):
                 self._stop(name)
             if verb in ("start", "restart"):
                 self._start(name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.documents import to_plain
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.drivers import DRIVERS
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.program import program_bytes

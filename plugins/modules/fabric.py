@@ -79,6 +79,7 @@ changes:
 import base64
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError

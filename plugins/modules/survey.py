@@ -48,6 +48,7 @@ survey:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import survey
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.host import Host

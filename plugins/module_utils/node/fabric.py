@@ -178,7 +178,7 @@ def _take(host: Host, plan: host_plan.HostPlan, state: State, changes: list[Chan
     for body in [*gone(objects.BINARY), *files]:
         host.remove(body["path"])
     if any(body["path"].startswith(marks.UNIT_DIR) for body in files):
-        host.runner.run(["systemctl", "daemon-reload"], timeout=60)
+        units.forget(host)
     record.write(host, kept)
 
 
@@ -224,7 +224,7 @@ def _lay(
 
     _remember(host, state, changes)
     steps: list[Callable[[], None]] = [
-        lambda: _lay_files(host, new(objects.FILE), new(objects.BINARY), marker_source),
+        lambda: _lay_files(host, new(objects.FILE), stale(objects.FILE), new(objects.BINARY), marker_source),
         lambda: profiles.lay(host, [body["uuid"] for body in stale(objects.LINK)], new(objects.LINK)),
         lambda: host.runner.batch("tc", [f"qdisc add dev {body['netdev']} clsact" for body in new(objects.QDISC)]),
         lambda: _lay_sysctls(host, new(objects.SYSCTL)),
@@ -263,14 +263,18 @@ def _remember(host: Host, state: State, changes: list[Change]) -> None:
 
 
 def _lay_files(
-    host: Host, files: list[dict[str, Any]], binaries: list[dict[str, Any]], marker_source: str | None
+    host: Host,
+    files: list[dict[str, Any]],
+    stale: list[dict[str, Any]],
+    binaries: list[dict[str, Any]],
+    marker_source: str | None,
 ) -> None:
     for body in files:
         host.write(body["path"], body["content"], int(body["mode"], 8))
     if binaries and marker_source is not None:
         markers.build(host, marker_source)
-    if any(body["path"].startswith(marks.UNIT_DIR) for body in files):
-        host.runner.run(["systemctl", "daemon-reload"], timeout=60)
+    if any(body["path"].startswith(marks.UNIT_DIR) for body in stale):
+        units.forget(host)
 
 
 def _lay_sysctls(host: Host, wanted: list[dict[str, Any]]) -> None:

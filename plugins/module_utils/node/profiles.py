@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,10 @@ from ..contract import marks
 from ..contract.endpoints import ROLE_BY_NAME
 from .commands import HostError
 from .host import Host
+
+START_SECONDS = 45
+IDLE_SECONDS = 4
+"""How long NetworkManager gets to bring up new profiles, and to begin with it."""
 
 SETTINGS = (
     "connection.id",
@@ -112,10 +117,11 @@ def _settings(host: Host, uuids: list[str]) -> dict[str, dict[str, str]]:
 
 
 def lay(host: Host, present: list[str], wanted: list[dict[str, Any]]) -> None:
-    """Write the profiles, then bring them up together.
+    """Write the profiles and see them up.
 
     ``present`` are the UUIDs of our profiles that these replace: one that keeps its UUID is
-    modified, any other is deleted.
+    modified and started again, any other is deleted. NetworkManager starts a new profile by
+    itself, and a command to do so would start it twice.
     """
     kept = {body["uuid"] for body in wanted} & set(present)
     take(host, [uuid for uuid in present if uuid not in kept])
@@ -127,9 +133,26 @@ def lay(host: Host, present: list[str], wanted: list[dict[str, Any]]) -> None:
             command = ["nmcli", "connection", "add", "type", "ethernet", "ifname", body["netdev"]]
             command += ["con-name", settings["connection.id"], "connection.uuid", body["uuid"], *words[4:]]
         host.runner.run(command)
-    if wanted:
-        with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
-            list(pool.map(lambda body: _up(host, body), wanted))
+    again = [body for body in wanted if body["uuid"] in kept]
+    fresh = _not_up(host, [body for body in wanted if body["uuid"] not in kept])
+    waiting = again + fresh
+    if waiting:
+        with ThreadPoolExecutor(max_workers=len(waiting)) as pool:
+            list(pool.map(lambda body: _up(host, body), waiting))
+
+
+def _not_up(host: Host, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of new profiles that NetworkManager does not bring up by itself; the others are up on return."""
+    left = bodies
+    for second in range(START_SECONDS):
+        status = host.runner.run(["nmcli", "-t", "-f", "DEVICE,STATE,CON-UUID", "device", "status"])
+        states = {row[0]: (row[1], row[2]) for row in map(_fields, status.splitlines()) if len(row) == 3}
+        left = [body for body in bodies if states.get(body["netdev"]) != ("connected", body["uuid"])]
+        idle = [body for body in left if states.get(body["netdev"], ("", ""))[1] != body["uuid"]]
+        if not left or (len(idle) == len(left) and second >= IDLE_SECONDS):
+            break
+        time.sleep(1.0)
+    return left
 
 
 def _up(host: Host, body: dict[str, Any]) -> None:
@@ -139,9 +162,8 @@ def _up(host: Host, body: dict[str, Any]) -> None:
         if host.read(f"/sys/class/net/{netdev}/carrier") != "1":
             raise HostError(f"{netdev} has no carrier: check its cable and that the host at its other end is on")
         said = (done.errors or done.output).strip().splitlines()
-        raise HostError(
-            f"{netdev}: NetworkManager could not bring up its profile ({said[0] if said else 'no message'})"
-        )
+        reason = said[0] if said else "no message"
+        raise HostError(f"{netdev}: NetworkManager could not bring up its profile ({reason})")
 
 
 def take(host: Host, uuids: list[str]) -> None:

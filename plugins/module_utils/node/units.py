@@ -87,7 +87,7 @@ def show(host: Host, names: list[str]) -> dict[str, dict[str, str]]:
 def lay(host: Host, wanted: list[str], restart: list[str]) -> None:
     """Enable and start units, the fabric before the markers that follow it, and restart others."""
     if wanted:
-        host.runner.run(["systemctl", "enable", *wanted], timeout=60)
+        host.runner.run(["systemctl", "enable", "--no-reload", *wanted], timeout=60)
     first = [name for name in wanted if name == marks.FABRIC_UNIT]
     later = [name for name in wanted if name not in (*first, *restart)]
     for verb, names in (("start", first), ("start", later), ("restart", restart)):
@@ -96,6 +96,13 @@ def lay(host: Host, wanted: list[str], restart: list[str]) -> None:
 
 
 def take(host: Host, names: list[str]) -> None:
-    """Stop and disable units."""
+    """Stop and disable units, the markers before the fabric."""
     if names:
-        host.runner.run(["systemctl", "disable", "--now", *names], timeout=120)
+        ordered = sorted(names, key=lambda name: name == marks.FABRIC_UNIT)
+        host.runner.run(["systemctl", "stop", *ordered], timeout=120)
+        host.runner.run(["systemctl", "disable", "--no-reload", *ordered], timeout=60)
+
+
+def forget(host: Host) -> None:
+    """Have systemd read unit files again after one was changed or removed; new ones it finds itself."""
+    host.runner.run(["systemctl", "daemon-reload"], timeout=120)

@@ -9,7 +9,6 @@ from typing import Any
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents, marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.endpoints import ROLES
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
-
 from tests.fake_kernel import FakeKernel, Link
 
 NETDEV = {role.name: role.netdev for role in ROLES}

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, profiles
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
-
 from tests.fake_kernel import FakeKernel
 
 from . import ring
@@ -23,6 +23,7 @@ CW, CCW = ring.NETDEV["cw_primary"], ring.NETDEV["ccw_primary"]
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fabric, "SETTLE_SECONDS", 0.001)
+    monkeypatch.setattr(profiles, "IDLE_SECONDS", 0)
 
 
 def apply(kernel: FakeKernel, plan: HostPlan | None = None, check: bool = False) -> fabric.Outcome:
@@ -63,6 +64,15 @@ def test_setup_lays_every_planned_object_and_nothing_twice(tmp_path: Path) -> No
     again = apply(kernel)
     assert again.changes == [] and (again.before, again.after) == ("", "")
     assert kernel.changing() == []
+
+
+def test_profiles_that_do_not_start_by_themselves_are_started(tmp_path: Path) -> None:
+    kernel = ring.fake(tmp_path, autoconnects=False)
+    apply(kernel)
+    assert len([line for line in kernel.log if "connection up" in line]) == 4
+    kernel = ring.fake(tmp_path / "other")
+    apply(kernel)
+    assert [line for line in kernel.log if "connection up" in line] == []
 
 
 @pytest.mark.parametrize("docker", [False, True])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import tc
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/node"
