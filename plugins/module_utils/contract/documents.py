@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import typing
@@ -23,19 +24,29 @@ def to_text(document: Any) -> str:
 
 
 def digest(document: Any) -> str:
-    """``sha256:<hex>`` over the document's text form."""
-    return "sha256:" + hashlib.sha256(to_text(document).encode()).hexdigest()
+    """``sha256:<hex>`` over the document as JSON with sorted keys and no space."""
+    text = json.dumps(to_plain(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def to_plain(value: Any) -> Any:
     """Dataclasses, tuples and mappings as plain JSON values; unset optional fields stay null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    names = _field_names(type(value))
+    if names is not None:
+        return {name: to_plain(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
     return value
+
+
+@functools.lru_cache(maxsize=None)
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """Field names of a dataclass, None for any other type; asked for every value of a document."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def from_plain(shape: Any, value: Any, where: str = "") -> Any:

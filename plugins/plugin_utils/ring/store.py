@@ -145,8 +145,11 @@ def _standing(path: Path) -> Any:
 
 
 def _differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """``where: old -> new`` for each differing value; objects in lists are matched by their id."""
-    if where.endswith("digest") or before == after:
+    """A sentence for each differing value; objects in lists are matched by their id.
+
+    Digests and checks follow from the rest and are left out.
+    """
+    if where.endswith(("digest", " checks")) or before == after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(set(before) | set(after)):
@@ -169,7 +172,7 @@ def _step(before: Mapping[str, Any], after: Mapping[str, Any], key: str, where: 
 
 
 def _keyed(items: Any) -> bool:
-    """Whether a list's items have ids of their own; checks share ids and are compared as values."""
+    """Whether a list's items have ids of their own."""
     return (
         isinstance(items, list)
         and all(isinstance(item, dict) and "id" in item for item in items)
