@@ -43,15 +43,12 @@ class ActionModule(ActionBase):
             path = verdict.write_receipt(receipt, plans_dir)
         except (verdict.ReceiptError, ValueError, OSError) as error:
             return {**result, "failed": True, "changed": False, "msg": str(error)}
-        lines = words.lines(receipt)
-        for line in lines:
-            self._display.display(line)
         return {
             **result,
             "changed": False,
             "failed": not receipt.ok,
             "msg": receipt.summary,
-            "sparkring_lines": lines,
+            "sparkring_lines": words.lines(receipt),
             "sparkring_findings": words.findings(receipt),
             "path": str(path),
             "evidence": receipt.evidence,
