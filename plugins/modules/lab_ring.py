@@ -83,7 +83,6 @@ inventory:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.sparkring.cluster.plugins.module_utils.lab import image, ring
 from ansible_collections.sparkring.cluster.plugins.module_utils.lab.commands import LabError
 

@@ -140,12 +140,14 @@ WantedBy=multi-user.target
 """
 
 SKIPPED_SUBSYSTEMS = ("acpi", "bdi", "cpu", "event_source", "graphics", "memory", "pnp", "tty", "vc", "workqueue")
+"""Coldplug events that no rule of a virtual host needs."""
 
+_SKIPPED = " ".join(f"--subsystem-nomatch={subsystem}" for subsystem in SKIPPED_SUBSYSTEMS)
 UDEV_TRIGGER = f"""\
 [Service]
 ExecStart=
 ExecStart=-udevadm trigger --type=subsystems --action=add
-ExecStart=-udevadm trigger --type=devices --action=add {" ".join(f"--subsystem-nomatch={n}" for n in SKIPPED_SUBSYSTEMS)}
+ExecStart=-udevadm trigger --type=devices --action=add {_SKIPPED}
 """
 
 VIRTUAL_HOST_FILES = {

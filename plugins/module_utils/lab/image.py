@@ -8,7 +8,6 @@ hosts import) and ``image-<hash>/`` made from it. From the command line, the tar
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import hashlib
 import json
@@ -215,9 +214,9 @@ def _index_repository(repository: Path) -> None:
 
 def _install_kernel(rootfs: Rootfs, work: Path, tree: Path) -> str:
     """Unpack the kernel, and into the tree the modules that a virtual host can use."""
-    found = [path for path in Path(rootfs.directory, "kernel").glob("linux-image-[0-9]*.deb")]
+    found = list(Path(rootfs.directory, "kernel").glob("linux-image-[0-9]*.deb"))
     if len(found) != 1:
-        raise LabError(f"{rootfs.directory}/kernel holds {len(found)} kernels instead of one; remove {rootfs.directory}.")
+        raise LabError(f"{rootfs.directory} holds {len(found)} kernels instead of one; remove it.")
     unpacked = work / "kernel"
     run(["dpkg-deb", "-x", str(found[0]), str(unpacked)])
     modules = next((unpacked / "lib/modules").iterdir())
@@ -279,7 +278,7 @@ def main() -> int:
     except LabError as error:
         print(error, file=sys.stderr)
         return 2
-    print(json.dumps({**dataclasses.asdict(rootfs), "tar": rootfs.tar, "repository": rootfs.repository, "built": built}))
+    print(json.dumps({"tar": rootfs.tar, "repository": rootfs.repository, "built": built}))
     return 0
 
 

@@ -79,11 +79,11 @@ class Machine:
             *("-daemonize", "-pidfile", self._pid_file),
         ]
         for index in range(len(ROLES) + 1):
-            fabric = "" if index == 0 else f",host_mtu={names.FABRIC_MTU},speed={LINK_SPEED},duplex=full"
-            command += [
-                *("-netdev", f"tap,id={_netdev(index)},ifname={names.tap(self.host, index)},script=no,downscript=no"),
-                *("-device", f"virtio-net-pci,netdev={_netdev(index)},mac={names.mac(self.host, index)},romfile={fabric}"),
-            ]
+            tap = f"tap,id={_netdev(index)},ifname={names.tap(self.host, index)},script=no,downscript=no"
+            nic = f"virtio-net-pci,netdev={_netdev(index)},mac={names.mac(self.host, index)},romfile="
+            if index > 0:
+                nic += f",host_mtu={names.FABRIC_MTU},speed={LINK_SPEED},duplex=full"
+            command += ["-netdev", tap, "-device", nic]
         if snapshot is not None:
             command += ["-loadvm", snapshot]
         run(command, timeout=60)

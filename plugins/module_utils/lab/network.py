@@ -29,9 +29,7 @@ def create(layout: Layout) -> None:
     run(["ip", "netns", "add", names.NAMESPACE])
     lines = ["link set lo up", f"link add {names.MANAGEMENT_BRIDGE} type bridge mcast_snooping 0"]
     for cable in range(layout.cables):
-        lines.append(
-            f"link add {names.bridge(cable)} type bridge mcast_snooping 0 group_fwd_mask {FORWARD_LLDP}"
-        )
+        lines.append(f"link add {names.bridge(cable)} type bridge mcast_snooping 0 group_fwd_mask {FORWARD_LLDP}")
     for host in range(layout.size):
         lines.append(f"tuntap add mode tap name {names.tap(host, 0)}")
         lines.append(f"link set {names.tap(host, 0)} master {names.MANAGEMENT_BRIDGE} up")
@@ -43,9 +41,7 @@ def create(layout: Layout) -> None:
                 lines.append(f"link set {tap} master {names.bridge(cable_here)} up")
     for cable in range(layout.cables):
         lines.append(f"link set {names.bridge(cable)} mtu {names.FABRIC_MTU} up")
-    lines.append(
-        f"address add {names.CONTROLLER_ADDRESS}/{names.MANAGEMENT_PREFIX} dev {names.MANAGEMENT_BRIDGE}"
-    )
+    lines.append(f"address add {names.CONTROLLER_ADDRESS}/{names.MANAGEMENT_PREFIX} dev {names.MANAGEMENT_BRIDGE}")
     lines.append(f"link set {names.MANAGEMENT_BRIDGE} up")
     # Bridges must not speak IPv6 on a cable.
     run([*INSIDE, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"])

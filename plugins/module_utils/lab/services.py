@@ -50,9 +50,7 @@ async def copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         writer.close()
 
 
-async def forward(
-    address: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def forward(address: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Join one accepted connection to a host's port."""
     try:
         far_reader, far_writer = await asyncio.wait_for(asyncio.open_connection(address, port), 10)
