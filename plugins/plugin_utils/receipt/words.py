@@ -12,7 +12,8 @@ HOLDS, FAILS = "✓", "✗"
 def lines(receipt: Receipt) -> list[str]:
     """Heading, matrix of lanes, one line for each finding, summary."""
     heading = f"{receipt.ring}: {receipt.layout}, {len(receipt.hosts)} hosts, evidence: {receipt.evidence}"
-    found = [finding(item) for item in [*receipt.checks, *receipt.lanes] if not item.ok]
+    found = [finding(item) for item in receipt.checks if not item.ok]
+    found += [finding(item) for item in receipt.lanes if not item.ok]
     return [heading, *matrix(receipt.hosts, receipt.lanes), *found, receipt.summary]
 
 
