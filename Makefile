@@ -76,7 +76,7 @@ build: setup  ## The collection's artefact, installed and resolved
 	python3 tests/ci/build.py
 
 unit: setup  ## Unit, property, golden and negative tests
-	pytest -n $(JOBS) tests/unit
+	pytest -n $(JOBS) --ignore tests/lab tests
 
 test-ring: setup  ## One cycle-4 pass of a virtual ring
 	pytest -m ring tests/lab
