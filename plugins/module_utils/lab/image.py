@@ -160,7 +160,7 @@ def build_image(directory: str, mirror: str = "") -> tuple[Image, bool]:
     with _made_whole(image.directory) as work:
         tree = work / "tree"
         tree.mkdir()
-        run(["tar", "-xf", rootfs.tar, "-C", str(tree)])
+        run(["tar", "--xattrs", "--xattrs-include=*", "-xf", rootfs.tar, "-C", str(tree)])
         _write_files(tree, guest.VIRTUAL_HOST_FILES)
         wanted_by = tree / "etc/systemd/system/multi-user.target.wants"
         wanted_by.mkdir(parents=True, exist_ok=True)
