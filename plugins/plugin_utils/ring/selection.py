@@ -10,7 +10,8 @@ from .inventory import Inventory
 
 GROUP = "sparkring"
 """Inventory group whose child groups are the rings."""
-INVENTORY_NAMES = ("hosts", "hosts.yml", "hosts.yaml", "group_vars", "host_vars")
+INVENTORY_NAMES = ("hosts", "hosts.yml", "hosts.yaml", "group_vars", "host_vars", "ansible_inventory.yml")
+"""What an inventory directory may hold; the last is what Molecule writes beside the others."""
 IGNORED_SUFFIXES = ("~", ".orig", ".cfg", ".retry", ".bak", ".swp", ".md", ".txt", ".rst")
 """File endings that Ansible itself leaves out of an inventory directory."""
 
