@@ -57,6 +57,7 @@ class FakeKernel(Runner):
     active: dict[str, str] = field(default_factory=dict)
     unmanaged: list[str] = field(default_factory=list)
     running: set[str] = field(default_factory=set)
+    unreachable: set[str] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -88,7 +89,7 @@ class FakeKernel(Runner):
 
     def host(self) -> Host:
         """The library's view of this host."""
-        return Host(self, self.root, lambda name: "/usr/bin/" + name, lambda device: 4096)
+        return Host(self, self.root, lambda name: None if "nvidia" in name else "/usr/bin/" + name, lambda device: 4096)
 
     def changing(self) -> list[str]:
         """Commands so far that may have changed something."""
@@ -99,7 +100,7 @@ class FakeKernel(Runner):
     def execute(self, command: Sequence[str], stdin: str | None, timeout: float) -> Completed:
         """Answer one command."""
         words = list(command)
-        reading = words[0] in ("ping",) or any(mark[0] in words[1:] for mark in READING)
+        reading = words[0] in ("ping", "lldpctl") or any(mark[0] in words[1:] for mark in READING)
         self.log.append(("read: " if reading else "") + " ".join(words) + ("\n" + stdin if stdin else ""))
         answer = getattr(self, "_" + words[0].replace("-", "_"), None)
         if answer is None:
@@ -211,6 +212,21 @@ class FakeKernel(Runner):
                 "protocol": options["proto"],
             }
         )
+        return ""
+
+    def _rdma(self, words: list[str]) -> Any:
+        assert words == ["-j", "link", "show"], words
+        return [{"ifname": rdma_name(netdev), "netdev": netdev, "state": "ACTIVE"} for netdev in self.links]
+
+    def _lldpctl(self, words: list[str]) -> Any:
+        return {"lldp": {}}
+
+    def _docker(self, words: list[str]) -> str:
+        return "Docker version 29.2.1, build x\n"
+
+    def _ping(self, words: list[str]) -> str:
+        if words[-1] in self.unreachable:
+            raise Refusal("")
         return ""
 
     # tc ---------------------------------------------------------------------------------------
@@ -427,6 +443,13 @@ class FakeKernel(Runner):
         for netdev in [netdev for netdev, held in self.active.items() if held == item]:
             self._down(netdev)
 
+    # The compiler -----------------------------------------------------------------------------
+
+    def _cc(self, words: list[str]) -> str:
+        assert words[:3] == ["-O2", "-Wall", "-Wextra"] and words[-2:] == ["-libverbs", "-lmlx5"], words
+        Path(words[5]).write_bytes(b"built from " + Path(words[3]).read_bytes())
+        return ""
+
     # systemd ----------------------------------------------------------------------------------
 
     def _systemctl(self, words: list[str]) -> str:
@@ -470,7 +493,9 @@ class FakeKernel(Runner):
 
     def _start(self, name: str) -> None:
         try:
-            if units.is_marker(name):
+            if units.is_marker(name) and self.plan().driver == "mlx5":
+                self._start_compiled(units.marker_device(name))
+            elif units.is_marker(name):
                 markers.lay_software(self.host(), markers.planned(self.host(), units.marker_device(name))[1])
             else:
                 fabric.restore(self.host(), self.plan(), 0.0)
@@ -478,9 +503,22 @@ class FakeKernel(Runner):
             raise Refusal(f"Job for {name} failed: {error}") from error
         self.running.add(name)
 
+    def _start_compiled(self, device: str) -> None:
+        words = [marks.MARKER_PATH, "--device", device]
+        for rule in markers.planned(self.host(), device)[1]:
+            words += ["--rule", f"{rule.destination}={rule.tag}"]
+        self.file(f"proc/{self._process(device)}/cmdline", "\0".join([*words, "--managed", ""]))
+
+    def _process(self, device: str) -> int:
+        return 1000 + sum(device.encode())
+
     def _stop(self, name: str) -> None:
         self.running.discard(name)
-        if units.is_marker(name):
+        if units.is_marker(name) and self.plan().driver == "mlx5":
+            folder = self.root / f"proc/{self._process(units.marker_device(name))}"
+            (folder / "cmdline").unlink()
+            folder.rmdir()
+        elif units.is_marker(name):
             for rule in markers.planned(self.host(), units.marker_device(name))[1]:
                 markers.take_software(self.host(), rule.netdev, {rule.destination})
 

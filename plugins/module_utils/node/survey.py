@@ -43,20 +43,19 @@ UNSTABLE_FIELDS = (
 
 
 def stable(survey: dict[str, Any]) -> dict[str, Any]:
-    """A survey without its unstable fields, for comparing a host before setup and after removal.
+    """A survey without its unstable fields, to compare a host before setup with it after removal.
 
-    Handles and counters of tc entries, lifetimes and the like are not in a survey. Removed besides:
-    entries that the kernel keeps by itself, such as link-local addresses, which NetworkManager
-    gives and takes as it likes.
+    Routes are sorted: the kernel lists those of one destination in the order in which links came up.
     """
-    kept = json.loads(json.dumps(survey))
+    kept: dict[str, Any] = json.loads(json.dumps(survey))
     for path in UNSTABLE_FIELDS:
         *parents, last = path.split(".")
         place = kept
         for name in parents:
-            place = place.get(name) or {}
-        place.pop(last, None)
-    return dict(kept)
+            place = place[name]
+        del place[last]
+    kept["routes"].sort(key=lambda route: json.dumps(route, sort_keys=True))
+    return kept
 
 
 def take(host: Host, management_interface: str | None = None) -> dict[str, Any]:
