@@ -18,4 +18,3 @@ def _link() -> None:
 
 _link()
 sys.path.insert(0, str(COLLECTIONS))
-sys.path.insert(0, str(Path(__file__).resolve().parent))

@@ -71,7 +71,8 @@ def make_survey(position: int, **changes: Any) -> dict[str, Any]:
         "management": {"netdev": "enP7s7", "address": f"192.168.1.{20 + position}", "prefix": 24},
         "links": netdevs,
         "rdma": [
-            {"device": role.rdma_device, "netdev": role.netdev, "node_guid": "", "driver": "mlx5_core"} for role in ROLES
+            {"device": role.rdma_device, "netdev": role.netdev, "node_guid": "", "driver": "mlx5_core"}
+            for role in ROLES
         ],
         **changes,
     }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.sparkring.cluster.plugins.action.plan import ARGUMENTS
 from ansible_collections.sparkring.cluster.plugins.action.plan import ActionModule as PlanAction
@@ -15,7 +15,7 @@ from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory i
 class ActionModule(PlanAction):
     """A shell over ``plugin_utils.ring``; see ``plugins/modules/bind.py``."""
 
-    arguments = {**ARGUMENTS, "surveys": {"type": "dict", "required": True}}
+    arguments: ClassVar[dict[str, Any]] = {**ARGUMENTS, "surveys": {"type": "dict", "required": True}}
 
     def work(self, rings: list[Inventory], given: dict[str, Any]) -> runs.Outcome:
         """Bindings of the rings from the surveys of their hosts."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.inventory.manager import InventoryManager
 from ansible.plugins.action import ActionBase
@@ -28,7 +28,11 @@ class ActionModule(ActionBase):
     _requires_connection = False
     _supports_check_mode = True
     _supports_diff = True
-    arguments = {**ARGUMENTS, "bindings": {"type": "dict", "default": {}}}
+    arguments: ClassVar[dict[str, Any]] = {
+        **ARGUMENTS,
+        "bindings": {"type": "dict", "default": {}},
+        "applicable": {"type": "bool", "default": False},
+    }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Make the documents of all rings of the run, then write what the mode allows."""
@@ -41,11 +45,11 @@ class ActionModule(ActionBase):
         except (RingError, OSError) as error:
             return {**result, "failed": True, "changed": False, "msg": str(error)}
         changed = outcome.changed and given["mode"] != "check"
-        return {**result, "changed": changed, "rings": outcome.rings, "plans": outcome.plans, "diff": outcome.diff()}
+        return {**result, "changed": changed, **outcome.documents, "diff": outcome.diff()}
 
     def work(self, rings: list[Inventory], given: dict[str, Any]) -> runs.Outcome:
         """What this action makes of the rings."""
-        return runs.plan(rings, Path(given["plans_dir"]), given["mode"], given["bindings"])
+        return runs.plan(rings, Path(given["plans_dir"]), given["mode"], given["bindings"], given["applicable"])
 
     def _rings(self, task_vars: dict[str, Any]) -> list[Inventory]:
         sources = [str(source) for source in task_vars["ansible_inventory_sources"] or []]
@@ -54,7 +58,9 @@ class ActionModule(ActionBase):
         groups = [(str(child.name), [str(host.name) for host in child.get_hosts()]) for child in children]
         hostvars = task_vars["hostvars"]
         names = [name for _ring, hosts in groups for name in hosts]
-        variables = {name: {key: _plain(hostvars[name][key]) for key in VARIABLES if key in hostvars[name]} for name in names}
+        variables = {
+            name: {key: _plain(hostvars[name][key]) for key in VARIABLES if key in hostvars[name]} for name in names
+        }
         shown = [os.path.relpath(source) if source.startswith(os.getcwd() + os.sep) else source for source in sources]
         return runs.choose(groups, variables, shown, [str(name) for name in task_vars["ansible_play_hosts_all"]])
 

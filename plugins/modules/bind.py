@@ -45,8 +45,4 @@ rings:
   description: The bindings of each ring, schema C(sparkring.bindings/1), by ring name.
   returned: success
   type: dict
-plans:
-  description: Always empty; the plan follows from the bindings.
-  returned: success
-  type: dict
 """

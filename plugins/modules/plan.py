@@ -15,6 +15,10 @@ description:
   - A ring without bindings gets an open plan, which can be reviewed but not applied; its C(blockers) say so.
   - Nothing is written unless all rings of the run can be planned.
 options:
+  applicable:
+    description: Fail when a plan may not be applied, with the sentences of its C(blockers).
+    type: bool
+    default: false
   mode:
     description:
       - V(create) writes a plan where none stands, and fails where another one stands.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 import typing
@@ -41,12 +40,15 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-@functools.lru_cache(maxsize=None)
+_FIELD_NAMES: dict[type, tuple[str, ...] | None] = {}
+
+
 def _field_names(kind: type) -> tuple[str, ...] | None:
-    """Field names of a dataclass, None for any other type; asked for every value of a document."""
-    if not dataclasses.is_dataclass(kind):
-        return None
-    return tuple(field.name for field in dataclasses.fields(kind))
+    """Field names of a dataclass, None for any other type; kept, since every value of a document asks."""
+    if kind not in _FIELD_NAMES:
+        known = dataclasses.is_dataclass(kind)
+        _FIELD_NAMES[kind] = tuple(field.name for field in dataclasses.fields(kind)) if known else None
+    return _FIELD_NAMES[kind]
 
 
 def from_plain(shape: Any, value: Any, where: str = "") -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Tuple
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Driver:
     """
 
     name: str
-    kernel_drivers: tuple
+    kernel_drivers: Tuple[str, ...]
     marks_in_nic: bool
     relays_in_nic: bool
     needs_hairpin: bool

@@ -81,7 +81,7 @@ class ForwardRule:
 
 @dataclass(frozen=True)
 class MeshRoute:
-    """Origin route to a far endpoint. ``id`` is ``mesh-route/<destination>``; destination has /32."""
+    """Origin route to a far endpoint. ``id`` is ``mesh-route/<address>``; ``destination`` is that address with /32."""
 
     id: str
     destination: str

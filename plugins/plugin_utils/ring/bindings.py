@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pydantic import Field, ValidationError
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.drivers import DRIVERS
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.endpoints import (
     PRIMARY,
@@ -14,7 +16,6 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.contract.endpoin
     ROLES,
     SECONDARY,
 )
-from pydantic import Field, ValidationError
 
 from . import layouts
 from .errors import RingError
@@ -147,7 +148,9 @@ def _bind_host(host: str, document: Any, needed: list[str]) -> BoundHost:
     missing = [role for role in needed if role not in devices]
     if missing:
         names = ", ".join(f"{role} ({ROLE_BY_NAME[role].rdma_device})" for role in missing)
-        raise RingError(f"{host}: no RDMA device for {names}; see that the card's driver is loaded and its ports are enabled.")
+        raise RingError(
+            f"{host}: no RDMA device for {names}; see that the card's driver is loaded and its ports are enabled."
+        )
     links = {link.netdev: link for link in survey.links}
     endpoints: dict[str, BoundEndpoint] = {}
     for role in (role for role in ROLE_BY_NAME if role in devices):
@@ -155,7 +158,9 @@ def _bind_host(host: str, document: Any, needed: list[str]) -> BoundHost:
         link = links.get(device.netdev or "")
         if link is None:
             if role in needed:
-                raise RingError(f"{host}: {device.device} has no network interface; see that the card's driver is loaded.")
+                raise RingError(
+                    f"{host}: {device.device} has no network interface; see that the card's driver is loaded."
+                )
             continue
         if link.master and role in needed:
             raise RingError(f"{host}: {link.netdev} is a member of {link.master}; take it out, then run bind again.")
@@ -198,7 +203,9 @@ def _driver(host: str, devices: list[SurveyDevice]) -> str:
             raise RingError(f"{host}: {device.device} has driver {device.driver}; SparkRing knows {known}.")
         found.add(names[0])
     if len(found) != 1:
-        raise RingError(f"{host}: its fabric devices have different drivers ({', '.join(sorted(found))}); use one kind.")
+        raise RingError(
+            f"{host}: its fabric devices have different drivers ({', '.join(sorted(found))}); use one kind."
+        )
     return found.pop()
 
 

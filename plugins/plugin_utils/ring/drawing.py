@@ -194,7 +194,8 @@ class _Drawing:
         if self.round and len(self.hosts) >= CROWDED:
             away = math.hypot(middle[0] - self.centre[0], middle[1] - self.centre[1])
             scale = (away + 44) / away
-            middle = tuple(c + (m - c) * scale for c, m in zip(self.centre, middle, strict=True))
+            x, y = self.centre
+            middle = (x + (middle[0] - x) * scale, y + (middle[1] - y) * scale)
         self._add(
             f'<rect class="label" x="{_n(middle[0] - width / 2)}" y="{_n(middle[1] - height / 2)}" '
             f'width="{_n(width)}" height="{_n(height)}" rx="9"/>'

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any, Literal
 
-from ansible_collections.sparkring.cluster.plugins.module_utils.contract.endpoints import ROLE_BY_NAME
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract.endpoints import ROLE_BY_NAME
 
 from . import layouts
 from .errors import RingError
@@ -72,7 +74,9 @@ class Inventory(Strict):
 def read(ring: str, variables: Mapping[str, Any], hosts: Sequence[tuple[str, Mapping[str, Any]]]) -> Inventory:
     """The checked inventory of one ring from its variables and those of its hosts, in cable order."""
     if "sparkring_layout" not in variables:
-        raise RingError(f"Ring {ring}: sparkring_layout is not set; set it to {layouts.KNOWN} in the group's variables.")
+        raise RingError(
+            f"Ring {ring}: sparkring_layout is not set; set it to {layouts.KNOWN} in the group's variables."
+        )
     try:
         inventory = Inventory(
             ring=ring,
@@ -93,7 +97,9 @@ def read(ring: str, variables: Mapping[str, Any], hosts: Sequence[tuple[str, Map
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise RingError(f"Ring {ring}: {field} is wrong ({first['msg'].lower()}); correct it in the inventory.") from None
+        raise RingError(
+            f"Ring {ring}: {field} is wrong ({first['msg'].lower()}); correct it in the inventory."
+        ) from None
     check(inventory)
     return inventory
 
@@ -103,7 +109,8 @@ def check(inventory: Inventory) -> None:
     ring, shape = inventory.ring, inventory.shape
     if not RING_NAME.fullmatch(ring):
         raise RingError(
-            f"Ring {ring}: the name must be 1 to 32 lower-case letters, digits and underscores, a letter first; rename the group."
+            f"Ring {ring}: the name must be 1 to 32 lower-case letters, digits and underscores, a letter first; "
+            "rename the group."
         )
     _check_hosts(inventory, shape)
     if shape.kind == layouts.SWITCHED:
@@ -139,7 +146,7 @@ def check_rings(rings: Sequence[Inventory]) -> None:
                 )
             owner[host.name] = inventory.ring
     networks = sorted((inventory.network, inventory.ring) for inventory in rings if inventory.shape.cables)
-    for (network, ring), (other, other_ring) in zip(networks, networks[1:], strict=False):
+    for (network, ring), (other, other_ring) in itertools.pairwise(networks):
         if network.overlaps(other):
             first, second = sorted((ring, other_ring))
             raise RingError(
@@ -187,7 +194,9 @@ def _check_supernet(inventory: Inventory, shape: layouts.Layout) -> None:
             f"Ring {ring}: supernet {network} is too small for {shape.name}; use a /{needed} or wider, up to /{WIDEST}."
         )
     if network.prefixlen < WIDEST:
-        raise RingError(f"Ring {ring}: supernet {network} is wider than /{WIDEST}; use one from /{WIDEST} to /{needed}.")
+        raise RingError(
+            f"Ring {ring}: supernet {network} is wider than /{WIDEST}; use one from /{WIDEST} to /{needed}."
+        )
 
 
 def _check_endpoints(inventory: Inventory) -> None:
@@ -199,7 +208,9 @@ def _check_endpoints(inventory: Inventory) -> None:
             raise RingError(f"Ring {ring}: {host.name} has no sparkring_endpoints; give role: address/prefix for each.")
         for role, text in host.endpoints.items():
             if role not in ROLE_BY_NAME:
-                raise RingError(f"Ring {ring}: {host.name} has endpoint {role}; the roles are {', '.join(ROLE_BY_NAME)}.")
+                raise RingError(
+                    f"Ring {ring}: {host.name} has endpoint {role}; the roles are {', '.join(ROLE_BY_NAME)}."
+                )
             try:
                 address = str(IPv4Interface(text).ip)
             except ValueError:

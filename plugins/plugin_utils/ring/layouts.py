@@ -94,9 +94,7 @@ class Layout:
             for end in range(self.size or 0):
                 if start == end:
                     continue
-                reaching = [
-                    walk[: index + 1] for walk in walks for index, hop in enumerate(walk) if hop.end == end
-                ]
+                reaching = [walk[: index + 1] for walk in walks for index, hop in enumerate(walk) if hop.end == end]
                 least = min(map(len, reaching))
                 found[start, end] = tuple(path for path in reaching if len(path) == least)
         return found

@@ -161,9 +161,9 @@ class _Planner:
         return found
 
     def _cable(self, cable: layouts.Cable) -> Cable:
-        ends = [CableEnd(self.names[position], port) for position, port in (cable.first, cable.second)]
+        first, second = (CableEnd(self.names[position], port) for position, port in (cable.first, cable.second))
         subnets = [str(layouts.subnet(self.inventory.network, cable.index, function)) for function in FUNCTIONS]
-        return Cable(cable.index, *ends, CableSubnets(*subnets))
+        return Cable(cable.index, first, second, CableSubnets(*subnets))
 
     def _queue_names(self, key: lanes.QueueKey) -> tuple[str, str, str]:
         position, port, function = key
@@ -267,10 +267,11 @@ class _Planner:
                 continue
             for function in FUNCTIONS:
                 subnet = str(layouts.subnet(self.inventory.network, cable.index, function))
-                via = self.addresses[hop.end, hop.in_port, function]
-                routes.append(
-                    BaselineRoute(f"route/{subnet}", subnet, via, self.endpoint(position, hop.out_port, function).netdev)
+                via, own = (
+                    self.addresses[hop.end, hop.in_port, function],
+                    self.endpoint(position, hop.out_port, function),
                 )
+                routes.append(BaselineRoute(f"route/{subnet}", subnet, via, own.netdev))
         return routes
 
     def _forwards(self, position: int) -> bool:

@@ -39,7 +39,9 @@ class _Proof:
         self.filters: dict[tuple[str, str, str], Filter] = {}
         self.mesh: dict[tuple[str, str], MeshRoute] = {}
         self.baseline: dict[tuple[str, str], BaselineRoute] = {}
-        self.markers = {(h.host, m.rdma_device, m.destination): m.tag for h in plan.hosts.values() for m in h.marker_rules}
+        self.markers = {
+            (h.host, m.rdma_device, m.destination): m.tag for h in plan.hosts.values() for m in h.marker_rules
+        }
         self.neighbours = {(h.host, n.address, n.netdev): n.mac for h in plan.hosts.values() for n in h.neighbours}
 
     def faults(self) -> Iterator[str]:
@@ -85,22 +87,22 @@ class _Proof:
             return f"{what} leaves by {route.netdev} without its address {route.source}", ""
         tag = self.markers.get((host.host, link.rdma_device, target), PLAIN)
         mac = self.neighbours.get((host.host, target, route.netdev))
-        place, netdev = host.host, route.netdev
+        place, arrived, netdev = host.host, link, route.netdev
         for _ in range(tags.MAX_RELAYS + 1):
             far = self._far(place, netdev)
             if far is None or far[1].mac != mac:
                 return f"{what} is lost at {netdev} of {place}", ""
-            place = far[0]
+            place, arrived = far
             if tag == PLAIN:
                 break
-            item = self.filters.get((place, far[1].netdev, tag))
+            item = self.filters.get((place, arrived.netdev, tag))
             if item is None:
                 return f"{what} finds no filter for {tag} at {place}", ""
             if item.set_tag != PLAIN and item.set_tag >= tag:
                 return f"{what} keeps tag {tag} at {place}", ""
             tag, mac, netdev = item.set_tag, item.set_mac, item.egress
         end = self.at_address.get(target)
-        if end is None or end[0] != place or far[1] is not end[1]:
+        if end is None or end[0] != place or arrived is not end[1]:
             return f"{what} arrives at {place}", ""
         if (place, route.source) not in self.mesh:
             return f"{what} has no way back from {place}", ""

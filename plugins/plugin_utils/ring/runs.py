@@ -19,8 +19,7 @@ from .inventory import Inventory
 class Outcome:
     """What a run made, and what it changes on disk."""
 
-    rings: dict[str, Any]
-    plans: dict[str, Any]
+    documents: dict[str, Any]
     changes: list[store.Change]
 
     @property
@@ -50,9 +49,7 @@ def choose(
     """
     selection.check_sources(sources)
     if not groups:
-        raise RingError(
-            f"The inventory has no ring; make a group {selection.GROUP} whose child groups are the rings."
-        )
+        raise RingError(f"The inventory has no ring; make a group {selection.GROUP} whose child groups are the rings.")
     rings = []
     for ring, names in groups:
         head = variables[names[0]] if names else {}
@@ -61,7 +58,11 @@ def choose(
 
 
 def plan(
-    rings: Sequence[Inventory], plans_dir: Path, mode: str, bound: Mapping[str, Any] | None = None
+    rings: Sequence[Inventory],
+    plans_dir: Path,
+    mode: str,
+    bound: Mapping[str, Any] | None = None,
+    applicable: bool = False,
 ) -> Outcome:
     """Plan all rings; raises RingError when one cannot be planned or differs from disk and may not.
 
@@ -70,15 +71,15 @@ def plan(
     """
     inventory.check_rings(rings)
     given = {ring: Bindings.model_validate(document) for ring, document in (bound or {}).items()}
-    made = [
-        planner.plan(item, given.get(item.ring) or store.read_bindings(plans_dir, item.ring)) for item in rings
-    ]
+    made = [planner.plan(item, given.get(item.ring) or store.read_bindings(plans_dir, item.ring)) for item in rings]
+    if applicable and (blockers := [sentence for one in made for sentence in one.blockers]):
+        raise RingError(" ".join(blockers))
     changes = [store.plan_change(plans_dir, one) for one in made]
     for item, change in zip(rings, changes, strict=True):
         store.refuse_plan(item.ring, mode, change)
     plain = {one.ring: documents.to_plain(one) for one in made}
     hosts = {name: host for ring in plain.values() for name, host in ring["hosts"].items()}
-    return Outcome(plain, hosts, changes)
+    return Outcome({"rings": plain, "plans": hosts}, changes)
 
 
 def bind(rings: Sequence[Inventory], surveys: Mapping[str, Any], plans_dir: Path, mode: str) -> Outcome:
@@ -88,4 +89,4 @@ def bind(rings: Sequence[Inventory], surveys: Mapping[str, Any], plans_dir: Path
     changes = [store.bindings_change(plans_dir, one) for one in made]
     for item, change in zip(rings, changes, strict=True):
         store.refuse_bindings(item.ring, mode, change)
-    return Outcome({one.ring: one.model_dump(by_alias=True) for one in made}, {}, changes)
+    return Outcome({"rings": {one.ring: one.model_dump(by_alias=True) for one in made}}, changes)

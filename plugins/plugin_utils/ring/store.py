@@ -89,7 +89,9 @@ def plan_change(plans_dir: Path, plan: RingPlan) -> Change:
     change.absent = standing is None
     if any(name not in views for name in change.after) and standing is not None:
         change.sentences = list(_differences(_parse(standing, folder / RING), documents.to_plain(plan)))
-        change.sentences = change.sentences or [f"{name} was edited" for name in sorted(change.after) if name not in views]
+        change.sentences = change.sentences or [
+            f"{name} was edited" for name in sorted(change.after) if name not in views
+        ]
     return change
 
 

@@ -92,7 +92,14 @@ def _hosts(hosts: Sequence[HostPlan]) -> str:
 
 def _endpoints(hosts: Sequence[HostPlan]) -> str:
     rows = [
-        (host.host, link.role, link.netdev, link.rdma_device, f"`{link.mac}`" if link.mac else OPEN, f"`{link.address}`")
+        (
+            host.host,
+            link.role,
+            link.netdev,
+            link.rdma_device,
+            f"`{link.mac}`" if link.mac else OPEN,
+            f"`{link.address}`",
+        )
         for host in hosts
         for link in host.links
     ]
@@ -153,7 +160,7 @@ def _queues(plan: RingPlan) -> str:
 
 def _size(size: int | None) -> str:
     if size is None:
-        return "–"
+        return ""
     return f"{size // KIB} KiB" if size % KIB == 0 else f"{size} B"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import RingPlan
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import layouts, planner
-
-from rings import LAYOUTS, make_bindings, make_inventory
+from tests.rings import LAYOUTS, make_bindings, make_inventory
 
 KIB = 1024
 # layout: mesh routes = neighbours = marker rules by host, filters by host, markers by host, relays, busiest, window
@@ -49,7 +49,8 @@ def test_objects_by_host(layout: str) -> None:
 @pytest.mark.parametrize("layout", TOTALS)
 def test_objects_of_long_paths(layout: str) -> None:
     counts = plan_of(layout).counts
-    found = (counts.mesh_routes, counts.filters, counts.markers, counts.queue_lanes_max, (counts.window_min or 0) // KIB)
+    window = (counts.window_min or 0) // KIB
+    found = (counts.mesh_routes, counts.filters, counts.markers, counts.queue_lanes_max, window)
     assert found == TOTALS[layout]
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import yaml
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.documents import to_plain, to_text
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import planner
-
-from conftest import COLLECTIONS, REPOSITORY
-from rings import make_bindings, make_inventory, make_survey
+from tests.conftest import COLLECTIONS, REPOSITORY
+from tests.rings import make_bindings, make_inventory, make_survey
 
 CASES = sorted((REPOSITORY / "tests" / "negative").glob("*.yml"))
 BIND = """
@@ -46,7 +46,10 @@ def change(documents: dict[str, Any], entry: dict[str, Any]) -> None:
 
 def lay(case: dict[str, Any], folder: Path) -> None:
     """The case's inventory and documents as files."""
-    files: dict[str, str] = {"inventory/hosts.yml": yaml.safe_dump(case["inventory"], sort_keys=False), "bind.yml": BIND}
+    files: dict[str, str] = {
+        "inventory/hosts.yml": yaml.safe_dump(case["inventory"], sort_keys=False),
+        "bind.yml": BIND,
+    }
     files |= case.get("files", {})
     rings = case["inventory"]["sparkring"].get("children", {})
     documents: dict[str, Any] = {"bindings": {}, "surveys": {}, "plans": {}}
@@ -81,7 +84,9 @@ def run(case: dict[str, Any], folder: Path) -> tuple[int, str]:
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_LOCAL_TEMP": str(folder.parent / "ansible"),
     }
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     return done.returncode, done.stdout + done.stderr
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import planner
-
-import walker
-from rings import LAYOUTS, make_bindings, make_inventory
+from tests import walker
+from tests.rings import LAYOUTS, make_bindings, make_inventory
 
 Plan = dict[str, Any]
 Mutant = tuple[str, Plan]
@@ -31,7 +31,9 @@ def test_every_packet_arrives(layout: str, driver: str) -> None:
 
 def off_by_one(tag: str) -> list[str]:
     value = int(tag, 16)
-    return ["0x88b5"] if value == 0x0800 else [f"0x{value + 1:04x}", "0x0800" if value == 0x88B5 else f"0x{value - 1:04x}"]
+    return (
+        ["0x88b5"] if value == 0x0800 else [f"0x{value + 1:04x}", "0x0800" if value == 0x88B5 else f"0x{value - 1:04x}"]
+    )
 
 
 def sibling(netdev: str) -> str:

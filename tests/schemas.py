@@ -1,0 +1,58 @@
+"""Write the JSON Schemas of the documents to ``docs/schemas`` (``make schemas``: python -m tests.schemas)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import RingPlan
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt.model import Receipt
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.bindings import Bindings
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory import Inventory
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.survey import Survey
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schemas"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+SHAPES: dict[str, Any] = {
+    documents.INVENTORY: Inventory,
+    documents.SURVEY: Survey,
+    documents.BINDINGS: Bindings,
+    documents.PLAN: RingPlan,
+    documents.HOST_PLAN: HostPlan,
+    documents.RECEIPT: Receipt,
+}
+
+
+def schemas() -> dict[str, str]:
+    """Text of every schema by file name."""
+    made = {}
+    for name, shape in SHAPES.items():
+        schema = TypeAdapter(shape).json_schema(by_alias=True)
+        if shape in (RingPlan, HostPlan):
+            schema = _closed(schema)
+            schema["properties"]["schema"] = {"const": name}
+        short = name.removeprefix("sparkring.").partition("/")[0]
+        text = json.dumps({"$schema": DIALECT, "$id": name, **schema}, indent=2, sort_keys=True)
+        made[f"{short}.schema.json"] = text + "\n"
+    return made
+
+
+def _closed(value: Any) -> Any:
+    """Contract dataclasses take no unknown field; pydantic leaves that open."""
+    if isinstance(value, dict):
+        closed = {key: _closed(item) for key, item in value.items()}
+        if closed.get("type") == "object" and "properties" in closed:
+            closed["additionalProperties"] = False
+        return closed
+    return [_closed(item) for item in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in schemas().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
