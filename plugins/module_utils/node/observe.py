@@ -214,8 +214,9 @@ def _routes(state: State) -> list[Item]:
             "metric": route.get("metric"),
             "kind": route.get("type", "unicast"),
         }
-        name = "mesh-route" if destination.endswith("/32") else "route"
-        items.append(Item(f"{name}/{destination}", objects.ROUTE, body, route.get("dev")))
+        mesh = destination.endswith("/32")
+        identifier = "mesh-route/" + destination.removesuffix("/32") if mesh else "route/" + destination
+        items.append(Item(identifier, objects.ROUTE, body, route.get("dev")))
     return items
 
 

@@ -81,7 +81,7 @@ def plan(driver: str = "virtual") -> dict[str, Any]:
             {"id": f"forward/{netdev}>{NETDEV[opposite]}", "ingress": netdev, "egress": NETDEV[opposite]}
         )
         made["mesh_routes"].append(
-            {"id": f"mesh-route/{far[name]}/32", "destination": f"{far[name]}/32", "netdev": netdev, "source": own}
+            {"id": f"mesh-route/{far[name]}", "destination": f"{far[name]}/32", "netdev": netdev, "source": own}
         )
         made["neighbours"].append(
             {"id": f"neighbour/{far[name]}", "address": far[name], "netdev": netdev, "mac": mac(neighbour, opposite)}

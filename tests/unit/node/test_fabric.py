@@ -132,7 +132,7 @@ FABRIC_FILE = f"{marks.UNIT_DIR}/{marks.FABRIC_UNIT}"
 REMAKES_CW = [
     "link/cw_primary",
     "route/198.18.2.0/24",
-    "mesh-route/198.18.2.2/32",
+    "mesh-route/198.18.2.2",
     "neighbour/198.18.2.2",
 ]
 MARKER = ring.RDMA["cw_primary"]
@@ -144,15 +144,15 @@ DAMAGE: dict[str, tuple[Any, list[str], str]] = {
         ["route/198.18.2.0/24"],
         "replace",
     ),
-    "origin route missing": (lambda k: drop(k.routes, dst="198.18.2.2"), ["mesh-route/198.18.2.2/32"], "add"),
+    "origin route missing": (lambda k: drop(k.routes, dst="198.18.2.2"), ["mesh-route/198.18.2.2"], "add"),
     "origin route from another address": (
         lambda k: edit(k.routes, {"prefsrc": "198.18.6.2"}, dst="198.18.2.2"),
-        ["mesh-route/198.18.2.2/32"],
+        ["mesh-route/198.18.2.2"],
         "replace",
     ),
     "origin route on another link": (
         lambda k: edit(k.routes, {"dev": CCW}, dst="198.18.2.2"),
-        ["mesh-route/198.18.2.2/32"],
+        ["mesh-route/198.18.2.2"],
         "replace",
     ),
     "route of ours left over": (
