@@ -375,7 +375,7 @@ def _finish_boot(lab: Lab, machine: Machine) -> None:
 
 
 def _set_clock(lab: Lab, machine: Machine) -> None:
-    _ssh(lab, machine, f"sudo date -s @{time.time() + 1:.0f}", 60)
+    _ssh(lab, machine, f"sudo date -s @{time.time() + 1:.0f}", 180)
 
 
 def _result(lab: Lab, changed: bool, start: str, begun: float) -> dict[str, Any]:
