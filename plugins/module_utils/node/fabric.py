@@ -117,6 +117,10 @@ def _restore_without(host: Host, plan: host_plan.HostPlan, absent: list[str]) ->
     wanted = [item for item in objects.desired(plan, state.chain(), None, None) if item.netdev not in absent]
     changes = [change for change in compare(wanted, state.items) if change.new is not None]
     problems: list[str] = []
+    try:
+        _take(host, plan, state, changes)
+    except HostError as error:
+        problems.append(str(error))
     _lay(host, plan, state, changes, None, problems)
     return problems
 

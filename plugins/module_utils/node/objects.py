@@ -28,6 +28,17 @@ UNIT = "unit"
 ORDER = (FILE, BINARY, LINK, QDISC, SYSCTL, FORWARD, ROUTE, NEIGHBOUR, FILTER, MARKER, UNIT)
 """Order of laying; taking away goes backwards."""
 
+KEYS = {
+    QDISC: ("netdev",),
+    SYSCTL: ("key",),
+    FORWARD: ("ingress", "egress"),
+    ROUTE: ("destination",),
+    NEIGHBOUR: ("address",),
+    FILTER: ("netdev", "tag"),
+    MARKER: ("device", "destination"),
+}
+"""Fields by which an observed object is known as a planned one; other kinds are known by their id."""
+
 PROFILE_SETTINGS = {
     "connection.autoconnect": "yes",
     "connection.autoconnect-priority": "100",
@@ -54,6 +65,10 @@ class Item:
     body: dict[str, Any]
     netdev: str | None = None
     removable: bool = True
+
+    def key(self) -> tuple[Any, ...]:
+        """What makes this object the same as another of its kind, whatever else differs."""
+        return (self.kind, *(self.body[name] for name in KEYS[self.kind])) if self.kind in KEYS else (self.id,)
 
     def line(self) -> str:
         """The object in one line, for diffs."""

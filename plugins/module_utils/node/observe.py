@@ -56,7 +56,7 @@ def look(host: Host, plan: host_plan.HostPlan, whole: bool = True) -> State:
     state.items += _neighbours(state)
     if whole:
         state.items += _units(host, plan)
-    _number_twins(state, plan)
+    _name(state, plan)
     return state
 
 
@@ -243,21 +243,25 @@ def _units(host: Host, plan: host_plan.HostPlan) -> list[Item]:
     return items
 
 
-def _number_twins(state: State, plan: host_plan.HostPlan) -> None:
-    """Give every observed object an id of its own: the first keeps it, further ones are numbered.
+def _name(state: State, plan: host_plan.HostPlan) -> None:
+    """Give every observed object an id of its own: the planned one's, where the plan has its like.
 
-    Of several with one id, the one that the plan names exactly stands first.
+    Of several with one id, the one that is exactly as planned keeps it, further ones are numbered.
     """
-    wanted = {item.id: item.body for item in objects.desired(plan, state.chain(), b"", None)}
-    state.items.sort(key=lambda item: item.body != wanted.get(item.id, item.body))
-    seen: dict[str, int] = {}
-    numbered = []
+    desired = objects.desired(plan, state.chain(), b"", None)
+    planned = {item.key(): item for item in desired}
+    bodies = {item.id: item.body for item in desired}
+    named = []
     for item in state.items:
+        like = planned.get(item.key())
+        named.append(item if like is None else Item(like.id, item.kind, item.body, item.netdev, item.removable))
+    named.sort(key=lambda item: item.body != bodies.get(item.id, item.body))
+    seen: dict[str, int] = {}
+    state.items = []
+    for item in named:
         seen[item.id] = seen.get(item.id, 0) + 1
-        if seen[item.id] > 1:
-            item = Item(f"{item.id}#{seen[item.id]}", item.kind, item.body, item.netdev, item.removable)
-        numbered.append(item)
-    state.items = numbered
+        identifier = item.id if seen[item.id] == 1 else f"{item.id}#{seen[item.id]}"
+        state.items.append(Item(identifier, item.kind, item.body, item.netdev, item.removable))
 
 
 def refusals(host: Host, state: State, plan: host_plan.HostPlan) -> list[str]:

@@ -456,6 +456,28 @@ def test_restore_waits_for_a_late_link(tmp_path: Path) -> None:
     assert {item["dst"] for item in kernel.routes} >= {"198.18.2.0/24", "198.18.2.2"}
 
 
+def test_restore_puts_altered_objects_right(tmp_path: Path) -> None:
+    kernel = ring.fake(tmp_path)
+    apply(kernel)
+    sound = copy.deepcopy(kernel.memory())
+    edit(kernel.routes, {"prefsrc": "198.18.6.2"}, dst="198.18.2.2")
+    edit(kernel.neighbours, {"lladdr": "52:54:00:09:09:09"}, dst="198.18.2.2")
+    set_byte(kernel, "ingress")
+    fabric.restore(kernel.host(), ring.host_plan(), 0.0)
+    assert kernel.memory() == sound
+
+
+def test_ids_are_the_plans_own(tmp_path: Path) -> None:
+    kernel = ring.fake(tmp_path)
+    plan = ring.plan()
+    named = ("routes", "mesh_routes", "neighbours", "filters", "sysctls", "qdiscs", "forward_rules", "marker_rules")
+    for kind in named:
+        for number, item in enumerate(plan[kind]):
+            item["id"] = f"{kind}-{number}"
+    assert apply(kernel, HostPlan.from_plain(plan)).changes
+    assert apply(kernel, HostPlan.from_plain(plan)).changes == []
+
+
 def test_restore_reports_a_foreign_route_and_lays_the_rest(tmp_path: Path) -> None:
     kernel = ring.fake(tmp_path)
     apply(kernel)
