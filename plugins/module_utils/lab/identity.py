@@ -80,6 +80,7 @@ def write_inventory(directory: str, layout: Layout) -> Path:
         "      vars:",
         f"        sparkring_layout: {layout.name}",
         f"        sparkring_plans_dir: {_quoted(os.path.join(directory, 'plans'))}",
+        f"        sparkring_known_hosts: {_quoted(known_hosts)}",
         "        ansible_host: 127.0.0.1",
         f"        ansible_user: {guest.OPERATOR}",
         f"        ansible_ssh_private_key_file: {_quoted(str(operator_key(directory)))}",
