@@ -7,6 +7,7 @@ JOBS ?= 2
 VENV := $(CURDIR)/.venv
 COLLECTIONS := .cache/collections
 LINK := $(COLLECTIONS)/ansible_collections/sparkring/cluster
+LAB_INVENTORY := .lab/inventory/hosts.yml
 PLUGINS := $(LINK)/plugins
 
 export PATH := $(VENV)/bin:$(PATH)
@@ -41,6 +42,8 @@ $(LINK):
 
 lab: setup  ## A virtual ring of LAYOUT, prepared, set up and verified
 	bin/sparkring lab-up -e sparkring_lab_layout=$(LAYOUT)
+	bin/sparkring prepare -i $(LAB_INVENTORY)
+	bin/sparkring mesh-setup -i $(LAB_INVENTORY)
 
 lab-down: setup  ## Stop the virtual ring
 	bin/sparkring lab-down
@@ -48,7 +51,7 @@ lab-down: setup  ## Stop the virtual ring
 test: setup  ## What CI runs: linters, sanity, artefact, tests, scenarios on container hosts, one pass of a ring
 	@$(STAGES) lint sanity build unit molecule test-ring
 
-test-lab: setup  ## Every layout and every scenario on virtual rings
+test-lab: setup  ## Every test and scenario that needs a virtual ring
 	@$(STAGES) test-rings molecule-ring
 
 lint: setup  ## Every linter
@@ -87,11 +90,17 @@ test-rings: setup
 molecule: setup  ## The scenarios that container hosts carry
 	@$(STAGES) $(SCENARIOS:%=molecule-%)
 
-molecule-ring: setup  ## The scenarios that need the kernel of a virtual ring
-	@$(STAGES) $(RING_SCENARIOS:%=molecule-%)
+molecule-ring: setup  ## The scenarios that need the kernel of a virtual ring, which is ended afterwards
+	@$(STAGES) $(RING_SCENARIOS:%=molecule-%) lab-down
 
 molecule-%: setup
 	molecule test -s $*
+
+schemas: setup  ## Write the JSON Schemas of the documents
+	python3 tests/schemas.py
+
+bench-plan: setup  ## Time the planning of 1,000 rings of eight
+	python3 tests/bench_plan.py
 
 clean:  ## Remove what make made, but for a running lab
 	rm -rf .venv .cache dist

@@ -152,6 +152,32 @@ def test_host_keys_stay_strict(command: Command) -> None:
     assert "True" in ran.stdout.splitlines(), ran
 
 
+CONFIRMED = """
+- name: Ask
+  hosts: all
+  gather_facts: false
+  tasks:
+    - name: Ask
+      ansible.builtin.pause:
+        prompt: "{{ item }} shows host key abc. Type yes if its own console shows the same"
+      register: answer
+      loop: "{{ ansible_play_hosts }}"
+      run_once: true
+    - name: Nobody confirmed
+      ansible.builtin.assert:
+        that: answer.results | rejectattr('user_input', 'equalto', 'yes') | length == 0
+        fail_msg: Nobody confirmed the key abc.
+"""
+
+
+@pytest.mark.parametrize(("switches", "code"), [(["--yes"], 0), ([], 2)], ids=["confirmed", "unanswered"])
+def test_what_a_playbook_asks_is_confirmed_by_yes_alone(command: Command, switches: list[str], code: int) -> None:
+    (command.root / "playbooks/prepare.yml").write_text(CONFIRMED)
+    ran = command("prepare", "-i", "hosts.yml", *switches)
+    assert ran.returncode == code, ran
+    assert ("spark0: Nobody confirmed the key abc." in ran.stdout) == (code == 2)
+
+
 def test_ctrl_c_stops_the_playbook(command: Command) -> None:
     command.play("verify", seconds=30)
     process = command.start("verify", "-i", "hosts.yml", "--json")
