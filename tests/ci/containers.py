@@ -72,9 +72,9 @@ def stop(name: str) -> None:
 
 def engine() -> None:
     """A Docker engine: the one that runs, or one of our own."""
+    if not shutil.which("docker") or not shutil.which("dockerd"):
+        sys.exit("Container hosts need Docker: run apt-get install -y docker.io iptables.")
     if docker("info", check=False).returncode:
-        if not shutil.which("dockerd"):
-            sys.exit("Container hosts need Docker: run apt-get install -y --no-install-recommends docker.io iptables.")
         start("engine", ["dockerd"])
         wait("The Docker engine", 60, "info")
 
@@ -129,7 +129,7 @@ def up() -> None:
 
 def down() -> None:
     """End everything that `up` started."""
-    if not docker("info", check=False).returncode:
+    if shutil.which("docker") and not docker("info", check=False).returncode:
         docker("rm", "--force", *(f"sparkring-{host}" for host in HOSTS), check=False)
         docker("network", "rm", NETWORK, check=False)
     stop("repository")
