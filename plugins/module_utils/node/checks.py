@@ -84,8 +84,10 @@ def _judge(bench: Bench, check: host_plan.Check) -> Result:
 
 
 def _carrier(bench: Bench, check: host_plan.Check) -> str:
-    carrier = bench.host.read(f"/sys/class/net/{bench.link(check).netdev}/carrier")
-    return "up" if carrier == "1" else "down"
+    link = bench.link(check)
+    if bench.host.read(f"/sys/class/net/{link.netdev}/carrier") == "1":
+        return "up"
+    return f"no carrier on cable {link.cable} to {link.peer_host}"
 
 
 def _entry(bench: Bench, check: host_plan.Check) -> dict[str, Any]:

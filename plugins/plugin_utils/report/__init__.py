@@ -29,7 +29,7 @@ def status_line(
     digest = plan["plan_digest"].removeprefix("sha256:")[:12]
     words = f"{plan['host']}: position {plan['position']} of {plan['ring']}, plan {digest}, "
     words += f"{_differences(changes)}, {len(checks) - len(failed)}/{len(checks)} checks hold"
-    return words + "".join(f"; {check['id']} {check['subject']}" for check in failed)
+    return words + "".join(f"; {check['id']} {check['subject']}: {check['found']}" for check in failed)
 
 
 def _differences(changes: Sequence[Mapping[str, Any]]) -> str:
