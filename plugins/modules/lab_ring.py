@@ -82,7 +82,10 @@ inventory:
   type: str
 """
 
+from typing import Any, Callable
+
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.lab import image, ring
 from ansible_collections.sparkring.cluster.plugins.module_utils.lab.commands import LabError
 
@@ -108,7 +111,7 @@ def main() -> None:
         + [("state", state, ["host"]) for state in ("off", "on", "reset")],
     )
     given = module.params
-    actions = {
+    actions: dict[str, Callable[[], dict[str, Any]]] = {
         "present": lambda: ring.up(
             given["directory"],
             given["layout"],
@@ -122,7 +125,10 @@ def main() -> None:
         "plugged": lambda: {"changed": ring.set_cable(given["cable"], True)},
     }
     try:
-        result = actions.get(given["state"], lambda: {"changed": ring.power(given["host"], given["state"])})()
+        if given["state"] in actions:
+            result = actions[given["state"]]()
+        else:
+            result = {"changed": ring.power(given["host"], given["state"])}
     except LabError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

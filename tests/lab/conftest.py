@@ -67,9 +67,9 @@ class Run:
     def told(self) -> str:
         """What went wrong, for a failing test."""
         return "\n".join(
-            f"{event['event_data']['host']}: {event['event_data']['task']}: {json.dumps(event['event_data']['res'])[:1500]}"
-            for event in self.events
-            if event["event"] in ("runner_on_failed", "runner_on_unreachable")
+            f"{data['host']}: {data['task']}: {json.dumps(data['res'])[:3000]}"
+            for event, data in ((event["event"], event["event_data"]) for event in self.events)
+            if event in ("runner_on_failed", "runner_on_unreachable")
         )
 
 
@@ -107,7 +107,9 @@ class Ring:
 
     def lab(self, **arguments: Any) -> None:
         """Do something to the lab itself, as the module ``lab_ring`` does."""
-        given = " ".join(f"{key}={value}" for key, value in {"directory": str(LAB), "layout": LAYOUT, **arguments}.items())
+        given = " ".join(
+            f"{key}={value}" for key, value in {"directory": str(LAB), "layout": LAYOUT, **arguments}.items()
+        )
         self._run(
             True,
             host_pattern="localhost",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Ring
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import survey
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt.model import Receipt
 
@@ -61,16 +62,19 @@ def test_an_altered_filter_is_found_and_put_back(ring: Ring) -> None:
     command = (
         f"tc filter replace dev {relay['netdev']} ingress protocol {relay['tag']} pref {relay['preference']} "
         f"handle {relay['handle']} flower action pedit ex munge eth dst set 02:00:00:00:00:99 pipe "
-        f"action pedit ex munge eth type set {relay['set_tag']} pipe action mirred egress redirect dev {relay['egress']}"
+        f"action pedit ex munge eth type set {relay['set_tag']} pipe "
+        f"action mirred egress redirect dev {relay['egress']}"
     )
-    ring.each("ansible.builtin.command", command, pattern=ring.hosts[1])
+    ring.each("ansible.builtin.command", "/sbin/" + command, pattern=ring.hosts[1])
     failed = ring.play("verify", must=False)
     assert failed.rc != 0
     assert relay["id"] in failed.told()
     applied = ring.play("mesh_setup").results("Lay the plan")
-    assert {host: [change["id"] for change in result.get("changes", [])] for host, result in applied.items() if result.get("changes")} == {
-        ring.hosts[1]: [relay["id"]]
-    }
+    assert {
+        host: [change["id"] for change in result.get("changes", [])]
+        for host, result in applied.items()
+        if result.get("changes")
+    } == {ring.hosts[1]: [relay["id"]]}
 
 
 def test_a_rebooted_host_comes_back_by_itself(ring: Ring) -> None:
@@ -84,7 +88,7 @@ def test_a_pulled_cable_is_named(ring: Ring) -> None:
         told = ring.play("status", must=False).told()
     finally:
         ring.lab(state="plugged", cable=1)
-    assert f"cable 1" in told
+    assert "cable 1" in told
 
 
 def test_removal_leaves_the_hosts_as_they_were(ring: Ring, before: dict[str, dict[str, object]]) -> None:

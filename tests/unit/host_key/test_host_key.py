@@ -37,5 +37,7 @@ def test_a_wrong_fingerprint_is_refused_in_one_sentence() -> None:
 
 
 def test_a_host_that_does_not_answer_is_named() -> None:
-    with pytest.raises(host_key.HostKeyError, match=r"^spark0 does not answer ssh with an ed25519 key at 127\.0\.0\.1 port 1;"):
+    with pytest.raises(
+        host_key.HostKeyError, match=r"^spark0 does not answer ssh with an ed25519 key at 127\.0\.0\.1 port 1;"
+    ):
         host_key.scan("spark0", "127.0.0.1", 1)

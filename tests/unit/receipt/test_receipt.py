@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt import verdict, words
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt.model import Receipt

@@ -28,7 +28,13 @@ def test_a_survey_shows_links_and_who_is_seen() -> None:
         "management": {"netdev": "enP7s7", "address": "192.0.2.10", "prefix": 24},
         "kernel": {"release": "6.17.0"},
         "links": [
-            {"netdev": "enp1s0f0np0", "mac": "02:00:00:00:00:01", "carrier": True, "speed_mbps": 200000, "addresses": []}
+            {
+                "netdev": "enp1s0f0np0",
+                "mac": "02:00:00:00:00:01",
+                "carrier": True,
+                "speed_mbps": 200000,
+                "addresses": [],
+            }
         ],
         "rdma": [{"device": "rocep1s0f0", "netdev": "enp1s0f0np0"}],
         "lldp": [{"netdev": "enp1s0f0np0", "chassis_name": "spark1", "port_descr": "enp1s0f1np1"}],
