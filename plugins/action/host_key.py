@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.sparkring.cluster.plugins.plugin_utils import host_key
 
 

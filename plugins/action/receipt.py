@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_core
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.documents import to_plain
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt import verdict, words
 

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.documents import to_plain
 from ansible_collections.sparkring.cluster.plugins.plugin_utils import report
 

@@ -54,6 +54,7 @@ image:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.lab import image
 from ansible_collections.sparkring.cluster.plugins.module_utils.lab.commands import LabError, check_requirements
 

@@ -72,6 +72,7 @@ results:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import lanes
 

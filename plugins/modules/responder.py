@@ -41,6 +41,7 @@ EXAMPLES = r"""
 RETURN = r""" # """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import responder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import markers
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import planner
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory import Inventory, InventoryHost

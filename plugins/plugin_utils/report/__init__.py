@@ -46,7 +46,5 @@ def _link_words(link: Mapping[str, Any]) -> str:
 
 
 def _seen(lldp: Sequence[Mapping[str, Any]], netdev: str) -> str:
-    names = sorted(
-        {f"{item['chassis_name']} {item['port_descr']}" for item in lldp if item["netdev"] == netdev}
-    )
+    names = sorted({f"{item['chassis_name']} {item['port_descr']}" for item in lldp if item["netdev"] == netdev})
     return f" sees {', '.join(names)}" if names else ""
