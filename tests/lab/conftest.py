@@ -1,151 +1,31 @@
-"""A virtual ring for the tests of this folder: started where none runs, prepared once."""
+"""A virtual ring for the tests of this folder."""
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import ansible_runner
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-LAB = REPOSITORY / ".lab"
-LAYOUT = os.environ.get("LAYOUT", "cycle-4")
-
-ON_CONTROLLER = {
-    "ansible.builtin.assert",
-    "ansible.builtin.pause",
-    "ansible.builtin.set_fact",
-    "ansible.builtin.validate_argument_spec",
-    "sparkring.cluster.bind",
-    "sparkring.cluster.host_key",
-    "sparkring.cluster.plan",
-    "sparkring.cluster.receipt",
-    "sparkring.cluster.report",
-}
-"""Actions that run nothing on a host."""
-
-
-@dataclass
-class Run:
-    """One finished playbook run."""
-
-    rc: int
-    events: list[dict[str, Any]]
-
-    def results(self, task: str) -> dict[str, dict[str, Any]]:
-        """The result of a task by host."""
-        return {
-            event["event_data"]["host"]: event["event_data"]["res"]
-            for event in self.events
-            if event["event"] in ("runner_on_ok", "runner_on_failed")
-            and event["event_data"]["task"].rpartition(" : ")[2] == task
-        }
-
-    def changed(self) -> list[str]:
-        """Tasks that changed something, with their hosts."""
-        return [
-            f"{event['event_data']['task']} on {event['event_data']['host']}"
-            for event in self.events
-            if event["event"] == "runner_on_ok" and event["event_data"]["res"].get("changed")
-        ]
-
-    def executions(self) -> dict[str, int]:
-        """How many modules ran on each host."""
-        counts: dict[str, int] = {}
-        for event in self.events:
-            data = event["event_data"]
-            if event["event"] == "runner_on_ok" and data["resolved_action"] not in ON_CONTROLLER:
-                counts[data["host"]] = counts.get(data["host"], 0) + 1
-        return counts
-
-    def told(self) -> str:
-        """What went wrong, for a failing test."""
-        return "\n".join(
-            f"{data['host']}: {data['task']}: {json.dumps(data['res'])[:3000]}"
-            for event, data in ((event["event"], event["event_data"]) for event in self.events)
-            if event in ("runner_on_failed", "runner_on_unreachable")
-        )
-
-
-@dataclass
-class Ring:
-    """The running lab."""
-
-    hosts: list[str]
-
-    def play(self, playbook: str, *, check: bool = False, must: bool = True, **variables: Any) -> Run:
-        """Run a playbook of the collection against the ring; ``must`` it succeed, a failure fails the test."""
-        return self._run(
-            must,
-            playbook=str(REPOSITORY / "playbooks" / f"{playbook}.yml"),
-            inventory=str(LAB / "inventory" / "hosts.yml"),
-            cmdline="--check --diff" if check else None,
-            extravars=variables or None,
-        )
-
-    def each(self, module: str, arguments: str = "", pattern: str = "sparkring") -> dict[str, dict[str, Any]]:
-        """Run one module as root on the hosts of ``pattern``; its results by host."""
-        run = self._run(
-            True,
-            host_pattern=pattern,
-            module=module,
-            module_args=arguments,
-            cmdline="--become",
-            inventory=str(LAB / "inventory" / "hosts.yml"),
-        )
-        return {
-            event["event_data"]["host"]: event["event_data"]["res"]
-            for event in run.events
-            if event["event"] == "runner_on_ok"
-        }
-
-    def lab(self, **arguments: Any) -> None:
-        """Do something to the lab itself, as the module ``lab_ring`` does."""
-        given = " ".join(
-            f"{key}={value}" for key, value in {"directory": str(LAB), "layout": LAYOUT, **arguments}.items()
-        )
-        self._run(
-            True,
-            host_pattern="localhost",
-            module="sparkring.cluster.lab_ring",
-            module_args=given,
-            inventory="localhost,",
-            cmdline="--connection local -e ansible_python_interpreter={{ansible_playbook_python}}",
-        )
-
-    def _run(self, must: bool, **arguments: Any) -> Run:
-        with tempfile.TemporaryDirectory() as directory:
-            runner = ansible_runner.run(
-                private_data_dir=directory,
-                project_dir=str(REPOSITORY),
-                envvars={"ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-                quiet=True,
-                **{key: value for key, value in arguments.items() if value is not None},
-            )
-            run = Run(runner.rc, [event for event in runner.events if event["event"].startswith("runner_on_")])
-            told = run.told() or runner.stdout.read()[-3000:]
-        assert run.rc == 0 or not must, told
-        return run
+from tests.virtual_ring import LAB, LAYOUT, REPOSITORY, Ring
 
 
 @pytest.fixture(scope="session")
 def ring() -> Iterator[Ring]:
-    """A ring of LAYOUT without a plan, its hosts prepared; what this fixture started it ends."""
+    """A ring of LAYOUT, freshly booted and without a plan; a lab that runs already is put back to that."""
     running = Path("/run/netns/sparkring-lab").exists()
     ring = Ring([])
-    ring._run(
+    ring.run(
         True,
         playbook=str(REPOSITORY / "playbooks" / "lab_up.yml"),
         inventory="localhost,",
         extravars={"sparkring_lab_layout": LAYOUT, "sparkring_lab_dir": str(LAB)},
     )
+    if running:
+        ring.lab(state="restored", name="booted")
+    shutil.rmtree(LAB / "plans", ignore_errors=True)
     ring.hosts = sorted(ring.each("ansible.builtin.ping"))
     yield ring
     if not running:
-        ring._run(True, playbook=str(REPOSITORY / "playbooks" / "lab_down.yml"), inventory="localhost,")
+        ring.run(True, playbook=str(REPOSITORY / "playbooks" / "lab_down.yml"), inventory="localhost,")

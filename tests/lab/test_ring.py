@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Ring
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import survey
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt.model import Receipt
+from tests.virtual_ring import Ring
 
 pytestmark = pytest.mark.ring
 PLANS = Path(__file__).resolve().parents[2] / ".lab" / "plans"
