@@ -7,9 +7,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tree import ROOT, copy_to
+
 DIST = ROOT / ".cache/dist"
 NAMESPACE = "sparkring.cluster"
 
@@ -29,7 +29,8 @@ def main() -> None:
     """Build, install, resolve every module, action and role of the checkout."""
     shutil.rmtree(DIST, ignore_errors=True)
     collections = DIST / "collections"
-    run("ansible-galaxy", "collection", "build", str(ROOT), "--output-path", str(DIST))
+    copy_to(DIST / "tree")
+    run("ansible-galaxy", "collection", "build", str(DIST / "tree"), "--output-path", str(DIST))
     (artefact,) = DIST.glob("sparkring-cluster-*.tar.gz")
     (DIST / "ansible.cfg").write_text("")
     installed = {"ANSIBLE_CONFIG": str(DIST / "ansible.cfg"), "ANSIBLE_COLLECTIONS_PATH": str(collections)}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tree import ROOT, copy_to
+
 HOME = ROOT / ".cache/sanity/home"
 TREE = ROOT / ".cache/sanity/ansible_collections/sparkring/cluster"
 ENVIRONMENT = {**os.environ, "HOME": str(HOME), "LC_ALL": "C.UTF-8"}
@@ -24,21 +24,6 @@ SKIPPED = {
     "pylint": "ruff and mypy judge this code; pylint's rules for Ansible refuse `_` and the output of programs",
     "shellcheck": "no shell is shipped",
 }
-
-
-def copy_tree() -> None:
-    """The files that git would commit, in a repository of their own."""
-    shutil.rmtree(TREE, ignore_errors=True)
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).exists():
-            (TREE / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, TREE / name, follow_symlinks=False)
-    subprocess.run(["git", "init", "--quiet"], cwd=TREE, check=True)
-    subprocess.run(["git", "add", "--all"], cwd=TREE, check=True)
 
 
 def sanity(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -67,7 +52,9 @@ def prime() -> None:
 def main() -> None:
     """Prime, run, count."""
     HOME.mkdir(parents=True, exist_ok=True)
-    copy_tree()
+    copy_to(TREE)
+    subprocess.run(["git", "init", "--quiet"], cwd=TREE, check=True)
+    subprocess.run(["git", "add", "--all"], cwd=TREE, check=True)
     prime()
     ran = sanity()
     print(ran.stdout)
