@@ -557,7 +557,10 @@ class FakeKernel(Runner):
             for path in sorted(self.root.rglob("*"))
             if path.is_file() or path.is_symlink()
         }
-        order = lambda entry: json.dumps(entry, sort_keys=True)  # noqa: E731
+
+        def order(entry: object) -> str:
+            return json.dumps(entry, sort_keys=True)
+
         return {
             "files": files,
             "folders": sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_dir()),

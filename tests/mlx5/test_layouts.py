@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import markers
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import planner
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory import Inventory, InventoryHost
 
 from .conftest import Marker
-from .wire import create_calls, hold
+from .wire import create_calls, hold, rules_of
 
 LAYOUTS = ["pair", *[f"{kind}-{size}" for kind in ("path", "cycle") for size in range(3, 9)]]
 COUNTS = {
@@ -59,11 +58,15 @@ def test_every_marker_of_a_layout(native: Marker, layout: str) -> None:
     for host in plan.hosts.values():
         for device in sorted({rule.rdma_device for rule in host.marker_rules}):
             native.recording.unlink(missing_ok=True)
-            command = markers.compiled_command(host, device)
-            native_devices = ",".join(f"{link.rdma_device}:mlx5" for link in host.links)
-            line, error, status = hold(native, *command[1:], devices=native_devices)
-            assert (status, error) == (0, "")
+            planned = [
+                markers.Rule(rule.netdev, rule.destination, rule.tag)
+                for rule in host.marker_rules
+                if rule.rdma_device == device
+            ]
             rules = {rule.destination: rule.tag for rule in host.marker_rules if rule.rdma_device == device}
+            devices = ",".join(f"{link.rdma_device}:mlx5" for link in host.links)
+            line, error, status = hold(native, "--device", device, *rules_of(rules), "--managed", devices=devices)
+            assert (status, error) == (0, "")
             addresses = {address: bytes(map(int, address.split("."))).hex() for address in rules}
             assert native.calls("create_matcher", "create_action", "create_flow") == create_calls(rules, addresses)
             assert native.calls("open") == [{"call": "open", "device": device}]

@@ -35,6 +35,14 @@ def find_tool(name: str) -> str | None:
     return shutil.which(name, path=os.environ.get("PATH", "") + ":" + SYSTEM_PATH)
 
 
+def need_tool(name: str) -> str:
+    """Absolute path of a tool; LabError where it is not installed."""
+    tool = find_tool(name)
+    if tool is None:
+        raise LabError(f"{name} is not installed on this machine.")
+    return tool
+
+
 def check_requirements(command: str = "make lab") -> None:
     """Raise LabError with the one command that brings what is missing."""
     packages = {package for tool, package in PACKAGE_OF_TOOL.items() if find_tool(tool) is None}
@@ -60,9 +68,7 @@ def run(
     output_to: int | None = None,
 ) -> str:
     """Standard output of a command; LabError with the last line it said when it fails."""
-    tool = find_tool(command[0])
-    if tool is None:
-        raise LabError(f"{command[0]} is not installed on this machine.")
+    tool = need_tool(command[0])
     try:
         result = subprocess.run(
             [tool, *command[1:]],

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import guest
-from .commands import LabError, check_requirements, find_tool, run
+from .commands import LabError, check_requirements, need_tool, run
 
 FORMAT = 1
 """Raise when the build steps below change what they make from equal inputs."""
@@ -241,9 +241,7 @@ def _build_initrd(work: Path, tree: Path, version: str) -> None:
     initrd = work / "initrd"
     for name in ("bin", "proc", "sys", "dev", "root", f"lib/modules/{version}"):
         (initrd / name).mkdir(parents=True)
-    busybox = find_tool("busybox")
-    assert busybox is not None
-    shutil.copy(busybox, initrd / "bin/busybox")
+    shutil.copy(need_tool("busybox"), initrd / "bin/busybox")
     for tool in guest.INIT_TOOLS:
         (initrd / "bin" / tool).symlink_to("busybox")
     modules = tree / "usr/lib/modules" / version

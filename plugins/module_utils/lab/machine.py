@@ -15,7 +15,7 @@ from typing import Any
 from ..contract.endpoints import ROLES
 from . import guest, network
 from . import layout as names
-from .commands import LabError, find_tool, run
+from .commands import LabError, need_tool, run
 from .image import Image
 
 LINK_SPEED = 200000
@@ -158,8 +158,7 @@ def find_acceleration(image: Image, cache: Path) -> str:
 
 
 def _runs_under_kvm(image: Image) -> bool:
-    tool = find_tool("qemu-system-x86_64")
-    assert tool is not None
+    tool = need_tool("qemu-system-x86_64")
     process = subprocess.Popen(
         [
             *(tool, "-M", "q35", "-nodefaults", "-no-user-config", "-vga", "none", "-display", "none"),
@@ -170,12 +169,11 @@ def _runs_under_kvm(image: Image) -> bool:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
     said = b""
     until = time.monotonic() + PROBE_SECONDS
     try:
-        while time.monotonic() < until and process.poll() is None:
+        while process.stdout and time.monotonic() < until and process.poll() is None:
+            os.set_blocking(process.stdout.fileno(), False)
             said += process.stdout.read() or b""
             if guest.PROBE_MARK.encode() in said:
                 return True

@@ -310,8 +310,7 @@ def _start_services(lab: Lab) -> None:
         start_new_session=True,
     )
     Path(RUN_DIRECTORY, "services.pid").write_text(f"{process.pid}\n")
-    assert process.stdout is not None and process.stderr is not None
-    if process.stdout.readline() != "ready\n":
+    if process.stdout and process.stderr and process.stdout.readline() != "ready\n":
         said = process.stderr.read().strip().splitlines() or ["no output"]
         raise LabError(f"The lab's ssh ports {names.ssh_port(0)} and up do not open on 127.0.0.1: {said[-1]}")
 

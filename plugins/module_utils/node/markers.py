@@ -172,13 +172,19 @@ def _serve_software(host: Host, device: str, rules: list[Rule]) -> None:
             take_software(host, rule.netdev, {rule.destination})
 
 
+def compiled_command(device: str, rules: list[Rule]) -> list[str]:
+    """The compiled marker's command line for the rules of one RDMA device."""
+    command = [marks.MARKER_PATH, "--device", device]
+    for rule in rules:
+        command += ["--rule", f"{rule.destination}={rule.tag}"]
+    return command
+
+
 def _serve_compiled(host: Host, device: str, rules: list[Rule]) -> None:
     """Run the compiled marker as a child; ready when it says that all its rules are installed."""
     if not is_the_built_binary(host):
         raise HostError(f"{marks.MARKER_PATH} is not the binary that was built here: run mesh-setup")
-    command = [marks.MARKER_PATH, "--device", device]
-    for rule in rules:
-        command += ["--rule", f"{rule.destination}={rule.tag}"]
+    command = compiled_command(device, rules)
     stopping: list[int] = []
     binary = host.path(marks.MARKER_PATH)
     with subprocess.Popen([*command, "--managed"], executable=binary, stdout=subprocess.PIPE, text=True) as child:

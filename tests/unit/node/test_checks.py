@@ -70,7 +70,13 @@ def cut_cable(kernel: FakeKernel) -> None:
 
 
 FAULTS: dict[str, tuple[Any, dict[tuple[str, str], str]]] = {
-    "cable": (cut_cable, {("link.carrier", "link/cw_primary"): "down", ("pair.ping", "198.18.0.2"): "no answer"}),
+    "cable": (
+        cut_cable,
+        {
+            ("link.carrier", "link/cw_primary"): "no carrier on cable 0 to spark1",
+            ("pair.ping", "198.18.0.2"): "no answer",
+        },
+    ),
     "mtu": (lambda k: setattr(k.links[CW], "mtu", 1500), {("link.mtu", "link/cw_primary"): "1500"}),
     "second address": (
         lambda k: k.links[CW].addresses.append("192.0.2.7/24"),
