@@ -6,11 +6,12 @@ import json
 
 import pytest
 
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import markers
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import planner
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory import Inventory, InventoryHost
 
 from .conftest import Marker
-from .wire import create_calls, hold, rules_of
+from .wire import create_calls, hold
 
 LAYOUTS = ["pair", *[f"{kind}-{size}" for kind in ("path", "cycle") for size in range(3, 9)]]
 COUNTS = {
@@ -63,9 +64,10 @@ def test_every_marker_of_a_layout(native: Marker, layout: str) -> None:
                 for rule in host.marker_rules
                 if rule.rdma_device == device
             ]
-            rules = {rule.destination: rule.tag for rule in host.marker_rules if rule.rdma_device == device}
+            rules = {rule.destination: rule.tag for rule in planned}
+            command = [*markers.compiled_command(device, planned)[1:], "--managed"]
             devices = ",".join(f"{link.rdma_device}:mlx5" for link in host.links)
-            line, error, status = hold(native, "--device", device, *rules_of(rules), "--managed", devices=devices)
+            line, error, status = hold(native, *command, devices=devices)
             assert (status, error) == (0, "")
             addresses = {address: bytes(map(int, address.split("."))).hex() for address in rules}
             assert native.calls("create_matcher", "create_action", "create_flow") == create_calls(rules, addresses)
