@@ -37,8 +37,6 @@ class ActionModule(ActionBase):
         else:
             lines = [report.status_line(given["plan"], given["changes"], given["checks"])]
             findings = len(given["changes"]) + sum(not check["ok"] for check in given["checks"])
-        for line in lines:
-            self._display.display(line)
         return {
             **result,
             "changed": False,
