@@ -64,14 +64,15 @@ class Lab:
 
 
 def running() -> Lab | None:
-    """The lab that runs on this machine."""
+    """The lab that runs on this machine; what is left of one whose every host was killed is none."""
     try:
         state = json.loads(Path(STATE).read_text())
     except OSError:
         return None
     if not network.exists():
         return None
-    return Lab(**{**state, "image": Image(**state["image"])})
+    lab = Lab(**{**state, "image": Image(**state["image"])})
+    return lab if any(machine.process() is not None for machine in lab.machines) else None
 
 
 def up(directory: str, layout: str, memory_mib: int, image: Image) -> dict[str, Any]:
