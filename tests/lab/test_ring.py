@@ -14,7 +14,8 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.node import surv
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt.model import Receipt
 from tests.virtual_ring import Ring
 
-pytestmark = pytest.mark.ring
+ring_pass = pytest.mark.ring
+"""Part of the one pass that `make test` makes."""
 PLANS = Path(__file__).resolve().parents[2] / ".lab" / "plans"
 
 
@@ -25,10 +26,12 @@ def before(ring: Ring) -> dict[str, object]:
     return {host: result["survey"] for host, result in ring.each("sparkring.cluster.survey").items()}
 
 
+@ring_pass
 def test_second_prepare_changes_nothing(ring: Ring, before: dict[str, object]) -> None:
     assert ring.play("prepare").changed() == []
 
 
+@ring_pass
 def test_setup_applies_what_check_announced(ring: Ring, before: dict[str, object]) -> None:
     announced = ring.play("mesh_setup", check=True).results("Show what the plan would change")
     run = ring.play("mesh_setup")
@@ -40,6 +43,7 @@ def test_setup_applies_what_check_announced(ring: Ring, before: dict[str, object
     assert max(run.executions().values()) <= 10
 
 
+@ring_pass
 def test_receipt_proves_every_lane(ring: Ring) -> None:
     newest = max((PLANS / "lab" / "receipts").glob("*.json"))
     receipt = Receipt.model_validate_json(newest.read_text())
@@ -52,8 +56,15 @@ def test_receipt_proves_every_lane(ring: Ring) -> None:
         assert len(lane.relay_packets) == len(lane.relays)
 
 
+@ring_pass
 def test_second_setup_changes_nothing(ring: Ring) -> None:
     assert ring.play("mesh_setup").changed() == []
+
+
+@ring_pass
+def test_a_rebooted_host_comes_back_by_itself(ring: Ring) -> None:
+    ring.each("ansible.builtin.reboot", "reboot_timeout=300", pattern=ring.hosts[1])
+    ring.play("verify")
 
 
 def test_an_altered_filter_is_found_and_put_back(ring: Ring) -> None:
@@ -75,11 +86,6 @@ def test_an_altered_filter_is_found_and_put_back(ring: Ring) -> None:
         for host, result in applied.items()
         if result.get("changes")
     } == {ring.hosts[1]: [relay["id"]]}
-
-
-def test_a_rebooted_host_comes_back_by_itself(ring: Ring) -> None:
-    ring.each("ansible.builtin.reboot", "reboot_timeout=300", pattern=ring.hosts[1])
-    ring.play("verify")
 
 
 def test_a_pulled_cable_is_named(ring: Ring) -> None:
