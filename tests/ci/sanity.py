@@ -45,7 +45,7 @@ def prime() -> None:
     if tried.returncode:
         sys.exit(f"{tried.stdout}\nansible-test's environments could not be made.")
     for python in HOME.glob(".ansible/test/venv/sanity.import.plugin/*/*/bin/python"):
-        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "pydantic", "rich"]
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-qq", "pydantic", "rich"]
         subprocess.run(pip, check=True)
 
 
