@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,7 +36,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Make the documents of all rings of the run, then write what the mode allows."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        given = _plain(self.validate_argument_spec(self.arguments)[1])
+        given = to_plain(self.validate_argument_spec(self.arguments)[1])
         try:
             outcome = self.work(self._rings(task_vars or {}), given)
             if outcome.changed and given["mode"] != "check" and not self._task.check_mode:
@@ -59,11 +58,7 @@ class ActionModule(ActionBase):
         hostvars = task_vars["hostvars"]
         names = [name for _ring, hosts in groups for name in hosts]
         variables = {
-            name: {key: _plain(hostvars[name][key]) for key in VARIABLES if key in hostvars[name]} for name in names
+            name: {key: to_plain(hostvars[name][key]) for key in VARIABLES if key in hostvars[name]} for name in names
         }
         shown = [os.path.relpath(source) if source.startswith(os.getcwd() + os.sep) else source for source in sources]
         return runs.choose(groups, variables, shown, [str(name) for name in task_vars["ansible_play_hosts_all"]])
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(to_plain(value)))

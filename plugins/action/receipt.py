@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ class ActionModule(ActionBase):
                 "plans_dir": {"type": "path", "required": True},
             }
         )
-        given = json.loads(json.dumps(to_plain(arguments)))
+        given = to_plain(arguments)
         plans_dir = Path(given.pop("plans_dir"))
         try:
             version = verdict.collection_version(ROOT)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -31,7 +30,7 @@ class ActionModule(ActionBase):
             required_one_of=[("surveys", "plan")],
             required_together=[("plan", "changes", "checks")],
         )
-        given = json.loads(json.dumps(to_plain(arguments)))
+        given = to_plain(arguments)
         if given["surveys"]:
             lines, findings = report.survey_lines(given["surveys"]), 0
         else:

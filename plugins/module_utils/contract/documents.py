@@ -29,7 +29,12 @@ def digest(document: Any) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """Dataclasses, tuples and mappings as plain JSON values; unset optional fields stay null."""
+    """Dataclasses, tuples and mappings as plain JSON values; unset optional fields stay null.
+
+    Subclasses of the plain types, such as the tagged values that Ansible hands to plugins, become the plain type.
+    """
+    if type(value) in _PLAIN:
+        return value
     names = _field_names(type(value))
     if names is not None:
         return {name: to_plain(getattr(value, name)) for name in names}
@@ -37,9 +42,13 @@ def to_plain(value: Any) -> Any:
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value)
     return value
 
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 _FIELD_NAMES: dict[type, tuple[str, ...] | None] = {}
 
 
