@@ -138,7 +138,7 @@ def test_every_option_reaches_the_playbook_command(command: Command) -> None:
     arguments = ["--limit", "spark0", "--check", "--diff", "-e", "a=b c", "--yes", "--", "--tags", "configure"]
     ran = command("setup", "-i", "hosts.yml", *arguments)
     assert ran.stdout.splitlines()[0] == (
-        "$ ansible-playbook -i hosts.yml playbooks/mesh_setup.yml --limit spark0 -e 'a=b c' -e sparkring_confirm=true"
+        "$ ansible-playbook -i hosts.yml playbooks/mesh_setup.yml --limit spark0 -e 'a=b c'"
         " --check --diff --tags configure"
     )
 
