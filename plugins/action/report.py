@@ -34,13 +34,13 @@ class ActionModule(ActionBase):
         if given["surveys"]:
             lines, findings = report.survey_lines(given["surveys"]), 0
         else:
-            lines = [report.status_line(given["plan"], given["changes"], given["checks"])]
+            lines = report.status_lines(given["plan"], given["changes"], given["checks"])
             findings = len(given["changes"]) + sum(not check["ok"] for check in given["checks"])
         return {
             **result,
             "changed": False,
             "failed": findings > 0,
-            "msg": lines[-1] if lines else "",
+            "msg": f"{findings} findings" if findings else "",
             "sparkring_lines": lines,
             "sparkring_findings": findings,
         }

@@ -99,10 +99,12 @@ def test_an_altered_filter_is_found_and_put_back(ring: Ring) -> None:
 def test_a_pulled_cable_is_named(ring: Ring) -> None:
     ring.lab(state="pulled", cable=1)
     try:
-        told = ring.play("status", must=False).told()
+        told = ring.play("status", must=False).results("Say how the host stands")
     finally:
         ring.lab(state="plugged", cable=1)
-    assert "no carrier on cable 1" in told
+    ends = (ring.hosts[1], ring.hosts[2])
+    for host, other in (ends, ends[::-1]):
+        assert f"{host}: no carrier on cable 1 to {other}." in "\n".join(told[host]["sparkring_lines"])
 
 
 def test_removal_leaves_the_hosts_as_they_were(ring: Ring, before: dict[str, dict[str, object]]) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+FINDINGS_SHOWN = 3
+"""Findings of one host that its state shows; the receipt of verify has them all."""
+
 
 def survey_lines(surveys: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """One heading line a host, and one line for each RDMA device: netdev, link, MAC and LLDP neighbour."""
@@ -21,15 +24,27 @@ def survey_lines(surveys: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def status_line(
+def status_lines(
     plan: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], checks: Sequence[Mapping[str, Any]]
-) -> str:
-    """How one host stands against its plan."""
+) -> list[str]:
+    """How one host stands against its plan, then what is wrong with it.
+
+    A link without carrier fails many other checks, so where there is one, only the cables are named.
+    """
     failed = [check for check in checks if not check["ok"]]
     digest = plan["plan_digest"].removeprefix("sha256:")[:12]
-    words = f"{plan['host']}: position {plan['position']} of {plan['ring']}, plan {digest}, "
-    words += f"{_differences(changes)}, {len(checks) - len(failed)}/{len(checks)} checks hold"
-    return words + "".join(f"; {check['id']} {check['subject']}: {check['found']}" for check in failed)
+    head = f"{plan['host']}: position {plan['position']} of {plan['ring']}, plan {digest}, "
+    head += f"{_differences(changes)}, {len(checks) - len(failed)}/{len(checks)} checks hold"
+    cables = [check for check in failed if check["id"] == "link.carrier"]
+    if cables:
+        named = {check["found"]: check["fix"] for check in cables}
+        return [head, *[f"  {plan['host']}: {found}. To fix: {fix}." for found, fix in named.items()]]
+    shown = [
+        f"  {plan['host']}: {check['id']} {check['subject']}: {check['found']}. To fix: {check['fix']}."
+        for check in failed[:FINDINGS_SHOWN]
+    ]
+    more = len(failed) - len(shown)
+    return [head, *shown, *([f"  {plan['host']}: {more} more findings; verify lists all."] if more else [])]
 
 
 def _differences(changes: Sequence[Mapping[str, Any]]) -> str:

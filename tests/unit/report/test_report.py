@@ -5,22 +5,39 @@ from __future__ import annotations
 from ansible_collections.sparkring.cluster.plugins.plugin_utils import report
 
 PLAN = {"host": "spark0", "position": 0, "ring": "home", "plan_digest": "sha256:0123456789abcdef"}
-GOOD = {"id": "link.mtu", "subject": "link/cw_primary", "ok": True, "found": "9000"}
-PULLED = {"id": "link.carrier", "subject": "link/cw_primary", "ok": False, "found": "no carrier on cable 0 to spark1"}
+GOOD = {"id": "link.mtu", "subject": "link/cw_primary", "ok": True, "found": "9000", "fix": ""}
+PULLED = {
+    "id": "link.carrier",
+    "subject": "link/cw_primary",
+    "ok": False,
+    "found": "no carrier on cable 0 to spark1",
+    "fix": "check the cable",
+}
+UNREACHED = {"id": "pair.ping", "subject": "198.18.0.2", "ok": False, "found": "no answer", "fix": "check links"}
 
 
 def test_a_host_as_planned() -> None:
-    assert report.status_line(PLAN, [], [GOOD]) == (
+    assert report.status_lines(PLAN, [], [GOOD]) == [
         "spark0: position 0 of home, plan 0123456789ab, as planned, 1/1 checks hold"
-    )
+    ]
 
 
-def test_a_host_that_differs_names_what_and_the_cable() -> None:
+def test_a_pulled_cable_is_named_once_and_alone() -> None:
     changes = [{"id": f"route/198.18.{number}.0/24"} for number in range(4)]
-    assert report.status_line(PLAN, changes, [GOOD, PULLED]) == (
+    twin = {**PULLED, "subject": "link/cw_secondary"}
+    assert report.status_lines(PLAN, changes, [GOOD, PULLED, twin, UNREACHED]) == [
         "spark0: position 0 of home, plan 0123456789ab, 4 objects differ (route/198.18.0.0/24, route/198.18.1.0/24, "
-        "route/198.18.2.0/24, …), 1/2 checks hold; link.carrier link/cw_primary: no carrier on cable 0 to spark1"
-    )
+        "route/198.18.2.0/24, …), 1/4 checks hold",
+        "  spark0: no carrier on cable 0 to spark1. To fix: check the cable.",
+    ]
+
+
+def test_other_findings_are_listed_up_to_three() -> None:
+    assert report.status_lines(PLAN, [], [UNREACHED] * 5) == [
+        "spark0: position 0 of home, plan 0123456789ab, as planned, 0/5 checks hold",
+        *["  spark0: pair.ping 198.18.0.2: no answer. To fix: check links."] * 3,
+        "  spark0: 2 more findings; verify lists all.",
+    ]
 
 
 def test_a_survey_shows_links_and_who_is_seen() -> None:
