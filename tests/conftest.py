@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ def _link() -> None:
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.exists():
         link.symlink_to(REPOSITORY, target_is_directory=True)
+        importlib.invalidate_caches()
 
 
 _link()
