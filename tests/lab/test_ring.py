@@ -70,6 +70,7 @@ def test_second_setup_changes_nothing(ring: Ring) -> None:
     assert ring.play("mesh_setup").changed() == []
 
 
+@ring_pass
 def test_a_rebooted_host_comes_back_by_itself(ring: Ring) -> None:
     ring.each("ansible.builtin.reboot", "reboot_timeout=300", pattern=ring.hosts[1])
     ring.play("verify")

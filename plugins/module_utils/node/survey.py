@@ -37,9 +37,13 @@ UNSTABLE_FIELDS = (
     "ipv6_neighbours",
     "lldp",
     "memory.available_kib",
+    "memory.total_kib",
     "neighbours",
 )
-"""Fields that differ between two surveys of a host on which nothing was changed."""
+"""Fields that differ between two surveys of a host on which nothing was changed.
+
+The memory in total is one: a kernel keeps some pages more or fewer for itself from boot to boot.
+"""
 
 
 def stable(survey: dict[str, Any]) -> dict[str, Any]:
