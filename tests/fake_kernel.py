@@ -215,6 +215,8 @@ class FakeKernel(Runner):
         return ""
 
     def _rdma(self, words: list[str]) -> Any:
+        if words == ["-j", "resource", "show", "qp"]:
+            return []
         assert words == ["-j", "link", "show"], words
         return [{"ifname": rdma_name(netdev), "netdev": netdev, "state": "ACTIVE"} for netdev in self.links]
 

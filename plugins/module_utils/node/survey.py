@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..contract import documents
-from . import forward, identity, profiles
-from .commands import CommandFailed
+from . import forward, identity, survey_card, survey_system
 from .host import Host
 
 TOOLS = (
@@ -33,17 +32,22 @@ TOOLS = (
 )
 
 UNSTABLE_FIELDS = (
+    "clock",
     "disk",
     "ipv6_neighbours",
     "lldp",
-    "memory.available_kib",
-    "memory.total_kib",
+    "memory",
     "neighbours",
+    "previous_boot",
+    "users",
 )
 """Fields that differ between two surveys of a host on which nothing was changed.
 
-The memory in total is one: a kernel keeps some pages more or fewer for itself from boot to boot.
+Even the memory in total is one: a kernel keeps some pages more or fewer for itself from boot to boot.
 """
+
+WITHOUT_ROOT = ("forward", "lldp", "modules", "netplan", "previous_boot")
+"""Parts that stay empty, or may be incomplete, where the survey is not taken as root."""
 
 
 def stable(survey: dict[str, Any]) -> dict[str, Any]:
@@ -52,52 +56,59 @@ def stable(survey: dict[str, Any]) -> dict[str, Any]:
     Routes are sorted: the kernel lists those of one destination in the order in which links came up.
     """
     kept: dict[str, Any] = json.loads(json.dumps(survey))
-    for path in UNSTABLE_FIELDS:
-        *parents, last = path.split(".")
-        place = kept
-        for name in parents:
-            place = place[name]
-        del place[last]
+    for name in UNSTABLE_FIELDS:
+        del kept[name]
     kept["routes"].sort(key=lambda route: json.dumps(route, sort_keys=True))
     return kept
 
 
-def take(host: Host, management_interface: str | None = None) -> dict[str, Any]:
-    """Observe this host. A tool that is missing leaves its part empty."""
+def take(host: Host, management_interface: str | None = None, root: bool | None = None) -> dict[str, Any]:
+    """Observe this host. A tool that is missing leaves its part empty, and so does a lack of root.
+
+    ``root`` says whether this is root; by default the process is asked.
+    """
     addresses = host.runner.json(["ip", "-j", "-d", "addr", "show"])
     links = _links(host, addresses)
     rdma = _rdma(host)
-    return {
-        "schema": documents.SURVEY,
-        "hostname": host.read("/proc/sys/kernel/hostname") or platform.node(),
-        "identity": identity.of(host),
-        "management": _management(host, addresses, management_interface),
-        "links": links,
-        "rdma": rdma,
-        "lldp": _lldp(host),
-        "ipv6_neighbours": _ipv6_neighbours(host, links, rdma),
-        "routes": host.runner.json(["ip", "-j", "route", "show", "table", "all"]),
-        "neighbours": host.runner.json(["ip", "-j", "neigh", "show"]),
-        "sysctls": _sysctls(host, links),
-        "tc": _traffic_control(host, links),
-        "forward": _forward(host),
-        "docker": _docker(host),
-        "networkmanager": _network_manager(host),
-        "devlink": _devlink(host, links),
-        "kernel": _kernel(host),
-        "memory": _memory(host),
-        "disk": _disk(host),
-        "gpu": _gpu(host),
-        "tools": {name: host.find_tool(name) for name in TOOLS},
-    }
-
-
-def _answer(host: Host, command: list[str]) -> Any:
-    """JSON of a tool that may be missing or have nothing to say."""
-    try:
-        return host.runner.json(command)
-    except CommandFailed:
-        return []
+    asked = _asked(links, rdma)
+    root = os.geteuid() == 0 if root is None else root
+    with ThreadPoolExecutor(max_workers=max(1, len(asked))) as pool:
+        answers = [pool.submit(_ask_all_nodes, host, netdev) for netdev in asked]
+        seen = {
+            "schema": documents.SURVEY,
+            "hostname": host.read("/proc/sys/kernel/hostname") or platform.node(),
+            "identity": identity.of(host),
+            "machine_id": survey_system.machine_id(host),
+            "privilege": {"root": root, "unread": [] if root else list(WITHOUT_ROOT)},
+            "clock": survey_system.clock(),
+            "management": _management(host, addresses, management_interface),
+            "links": links,
+            "interfaces": _interfaces(addresses, links),
+            "rdma": rdma,
+            "users": survey_card.users(host),
+            "lldp": _lldp(host),
+            "routes": host.runner.json(["ip", "-j", "route", "show", "table", "all"]),
+            "neighbours": host.runner.json(["ip", "-j", "neigh", "show"]),
+            "sysctls": _sysctls(host, links),
+            "tc": _traffic_control(host, links),
+            "forward": _forward(host),
+            "docker": survey_system.docker(host),
+            "networkmanager": survey_system.network_manager(host),
+            "networkd": survey_system.networkd(host, {entry["ifname"]: entry.get("ifindex", 0) for entry in addresses}),
+            "netplan": survey_system.netplan(host, [link["netdev"] for link in links]),
+            "devlink": survey_card.devlink(host, links),
+            "modules": survey_card.modules(host, links),
+            "kernel": survey_system.kernel(host),
+            "previous_boot": survey_system.previous_boot(host),
+            "memory": survey_system.memory(host),
+            "disk": survey_system.disk(host),
+            "gpu": survey_system.gpu(host),
+            "tools": {name: host.find_tool(name) for name in TOOLS},
+        }
+        for given in answers:
+            given.result()
+    seen["ipv6_neighbours"] = _ipv6_neighbours(host, asked)
+    return seen
 
 
 def _addresses(entry: dict[str, Any], family: str, scope: str | None = None) -> list[dict[str, Any]]:
@@ -130,6 +141,9 @@ def _links(host: Host, addresses: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "driver": host.link_name(base + "/device/driver"),
                 "bdf": uevent.get("PCI_SLOT_NAME"),
                 "master": entry.get("master"),
+                "phys_port_name": host.read(base + "/phys_port_name"),
+                "wireless": host.path(base + "/wireless").exists(),
+                "pcie": survey_card.pcie(host, netdev),
                 "addresses": [f"{item['local']}/{item['prefixlen']}" for item in _addresses(entry, "inet")],
                 "link_local": [item["local"] for item in _addresses(entry, "inet6", "link")],
             }
@@ -137,8 +151,22 @@ def _links(host: Host, addresses: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(links, key=lambda link: str(link["netdev"]))
 
 
+def _interfaces(addresses: list[dict[str, Any]], links: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Interfaces without a device below them that hold IPv4 addresses: bridges of Docker, tunnels, VLANs."""
+    devices = {link["netdev"] for link in links}
+    found = []
+    for entry in addresses:
+        held = [f"{item['local']}/{item['prefixlen']}" for item in _addresses(entry, "inet")]
+        if held and entry["ifname"] not in devices and "LOOPBACK" not in entry.get("flags", []):
+            kind = entry.get("linkinfo", {}).get("info_kind")
+            found.append({"netdev": entry["ifname"], "kind": kind, "addresses": held})
+    return sorted(found, key=lambda item: str(item["netdev"]))
+
+
 def _rdma(host: Host) -> list[dict[str, Any]]:
-    netdevs = {entry.get("ifname"): entry.get("netdev") for entry in _answer(host, ["rdma", "-j", "link", "show"])}
+    netdevs = {
+        entry.get("ifname"): entry.get("netdev") for entry in survey_card.answer(host, ["rdma", "-j", "link", "show"])
+    }
     found = []
     for device in host.names(identity.RDMA_CLASS):
         base = f"{identity.RDMA_CLASS}/{device}"
@@ -212,7 +240,7 @@ def _as_list(value: Any) -> list[Any]:
 
 def _lldp(host: Host) -> list[dict[str, Any]]:
     """LLDP neighbours; lldpctl gives a mapping where there is one of a thing and a list for more."""
-    answer = _answer(host, ["lldpctl", "-f", "json"])
+    answer = survey_card.answer(host, ["lldpctl", "-f", "json"])
     interfaces = answer.get("lldp", {}).get("interface") if isinstance(answer, dict) else None
     found = []
     for interface in _as_list(interfaces):
@@ -233,16 +261,16 @@ def _lldp(host: Host) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (row["netdev"], str(row["port_id"])))
 
 
-def _ipv6_neighbours(host: Host, links: list[dict[str, Any]], rdma: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Link-local neighbours of the RDMA netdevs, after asking all nodes on each link to answer."""
+def _asked(links: list[dict[str, Any]], rdma: list[dict[str, Any]]) -> list[str]:
+    """RDMA netdevs with a carrier, on which all nodes are asked to answer."""
     carried = {device["netdev"] for device in rdma}
-    asked = [link["netdev"] for link in links if link["netdev"] in carried and link["carrier"]]
-    if not asked:
-        return []
-    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
-        list(pool.map(lambda netdev: _ask_all_nodes(host, netdev), asked))
+    return [link["netdev"] for link in links if link["netdev"] in carried and link["carrier"]]
+
+
+def _ipv6_neighbours(host: Host, asked: list[str]) -> list[dict[str, Any]]:
+    """Link-local neighbours that answered on the netdevs where all nodes were asked."""
     found = []
-    for entry in _answer(host, ["ip", "-j", "-6", "neigh", "show"]):
+    for entry in survey_card.answer(host, ["ip", "-j", "-6", "neigh", "show"]) if asked else []:
         failed = {"FAILED", "INCOMPLETE"} & set(entry.get("state", []))
         answered = entry.get("dev") in asked and "lladdr" in entry and not failed
         if answered and ipaddress.ip_address(entry["dst"]).is_link_local:
@@ -265,16 +293,16 @@ def _sysctls(host: Host, links: list[dict[str, Any]]) -> dict[str, str]:
 
 def _traffic_control(host: Host, links: list[dict[str, Any]]) -> dict[str, Any]:
     qdiscs: dict[str, list[Any]] = {}
-    for qdisc in _answer(host, ["tc", "-j", "qdisc", "show"]):
+    for qdisc in survey_card.answer(host, ["tc", "-j", "qdisc", "show"]):
         qdiscs.setdefault(qdisc.get("dev", ""), []).append(qdisc)
     result = {}
     for link in links:
         netdev = link["netdev"]
         filters = []
         if any(qdisc.get("kind") in ("clsact", "ingress") for qdisc in qdiscs.get(netdev, [])):
-            filters += _answer(host, ["tc", "-j", "filter", "show", "dev", netdev, "ingress"])
+            filters += survey_card.answer(host, ["tc", "-j", "filter", "show", "dev", netdev, "ingress"])
             if any(qdisc.get("kind") == "clsact" for qdisc in qdiscs[netdev]):
-                filters += _answer(host, ["tc", "-j", "filter", "show", "dev", netdev, "egress"])
+                filters += survey_card.answer(host, ["tc", "-j", "filter", "show", "dev", netdev, "egress"])
         result[netdev] = {"qdiscs": qdiscs.get(netdev, []), "filters": filters}
     return result
 
@@ -289,127 +317,3 @@ def _forward(host: Host) -> dict[str, Any]:
         "docker_user": seen.docker_user,
         "rules": seen.rules,
     }
-
-
-def _docker(host: Host) -> dict[str, Any]:
-    if host.find_tool("docker") is None:
-        return {"installed": False, "running": False, "version": None}
-    version = re.search(r"version ([^,\s]+)", host.runner.execute(["docker", "--version"], None, 20).output)
-    active = host.runner.execute(["systemctl", "is-active", "docker.service"], None, 20)
-    return {
-        "installed": True,
-        "running": active.output.strip() == "active",
-        "version": version.group(1) if version else None,
-    }
-
-
-def _network_manager(host: Host) -> dict[str, Any]:
-    seen = profiles.observe(host)
-    done = host.runner.execute(["nmcli", "-t", "-f", "VERSION", "general", "status"], None, 30)
-    return {
-        "running": seen.running,
-        "version": done.output.strip() if done.status == 0 else None,
-        "devices": seen.devices,
-        "profiles": [
-            {
-                "name": profile.name,
-                "uuid": profile.uuid,
-                "netdev": profile.netdev,
-                "filename": profile.filename,
-                "active": profile.active_on is not None,
-            }
-            for profile in seen.profiles
-        ],
-    }
-
-
-def _devlink(host: Host, links: list[dict[str, Any]]) -> dict[str, Any]:
-    """Driver settings of each ConnectX function, hairpin and its evidence included."""
-    result = {}
-    for link in links:
-        if link["driver"] != "mlx5_core" or not link["bdf"]:
-            continue
-        handle = "pci/" + link["bdf"]
-        offload = host.runner.execute(["ethtool", "-k", link["netdev"]], None, 20).output
-        line = next((line for line in offload.splitlines() if line.strip().startswith("hw-tc-offload:")), "")
-        parameters = _of_device(host, ["devlink", "-j", "dev", "param", "show", handle])
-        device = _of_device(host, ["devlink", "-s", "-j", "dev", "show", handle])
-        result[link["bdf"]] = {
-            "netdev": link["netdev"],
-            "info": _of_device(host, ["devlink", "-j", "dev", "info", handle]),
-            "parameters": parameters,
-            "device": device,
-            "eswitch": _of_device(host, ["devlink", "-j", "dev", "eswitch", "show", handle]),
-            "hw_tc_offload": line.partition(":")[2].strip() or None,
-            "hairpin": hairpin(parameters, device),
-        }
-    return result
-
-
-def _of_device(host: Host, command: list[str]) -> Any:
-    """Answer about one device: devlink wraps it in its kind and the device's handle."""
-    answer = _answer(host, command)
-    for _ in range(2):
-        answer = next(iter(answer.values())) if isinstance(answer, dict) and answer else {}
-    return answer
-
-
-def hairpin(parameters: Any, device: Any) -> dict[str, Any]:
-    """The hairpin settings, and whether the driver was restarted since they were last the default.
-
-    ``param show`` also prints values that only the next restart brings into effect, so the count of
-    restarts and a failed one belong to the state (facts: fabric 5.6).
-    """
-    values = {}
-    for parameter in parameters if isinstance(parameters, list) else []:
-        for value in parameter.get("values", []):
-            if value.get("cmode") == "driverinit":
-                values[parameter.get("name")] = value.get("value")
-    device = device if isinstance(device, dict) else {}
-    reloads = device.get("stats", {}).get("reload", {}).get("driver_reinit", {}).get("unspecified", 0)
-    return {
-        "queue_size": values.get("hairpin_queue_size"),
-        "num_queues": values.get("hairpin_num_queues"),
-        "driver_restarts": reloads,
-        "restart_failed": bool(device.get("reload_failed")),
-    }
-
-
-def _kernel(host: Host) -> dict[str, Any]:
-    release = host.read("/etc/os-release") or ""
-    name = re.search(r'^PRETTY_NAME="?([^"\n]*)"?', release, re.MULTILINE)
-    return {
-        "release": host.read("/proc/sys/kernel/osrelease") or platform.release(),
-        "os": name.group(1) if name else None,
-        "machine": platform.machine(),
-    }
-
-
-def _memory(host: Host) -> dict[str, Any]:
-    text = host.read("/proc/meminfo") or ""
-    values = {name: int(size) for name, size in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE)}
-    return {"total_kib": values.get("MemTotal"), "available_kib": values.get("MemAvailable")}
-
-
-def _disk(host: Host) -> list[dict[str, Any]]:
-    found = []
-    for line in (host.read("/proc/mounts") or "").splitlines():
-        source, mount = line.split()[:2]
-        if not source.startswith("/dev/") and mount != "/":
-            continue
-        try:
-            size = os.statvfs(host.path(mount))
-        except OSError:
-            continue
-        unit = size.f_frsize
-        found.append(
-            {"mount": mount, "size_kib": size.f_blocks * unit // 1024, "free_kib": size.f_bavail * unit // 1024}
-        )
-    return found
-
-
-def _gpu(host: Host) -> list[str]:
-    if host.find_tool("nvidia-smi") is None:
-        return []
-    done = host.runner.execute(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], None, 30)
-    return [line.strip() for line in done.output.splitlines() if line.strip()] if done.status == 0 else []

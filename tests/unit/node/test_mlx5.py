@@ -17,7 +17,7 @@ import pytest
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, survey
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, survey_card
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
 from tests.fake_kernel import FakeKernel
 
@@ -171,13 +171,13 @@ def test_hairpin_setting_is_observed_with_its_evidence() -> None:
         {"name": "flow_steering_mode", "values": [{"cmode": "runtime", "value": "hmfs"}]},
     ]
     pending = {"stats": {"reload": {"driver_reinit": {"unspecified": 0}}}}
-    assert survey.hairpin(parameters, pending) == {
+    assert survey_card.hairpin(parameters, pending) == {
         "queue_size": 8192,
         "num_queues": 4,
         "driver_restarts": 0,
         "restart_failed": False,
     }
-    assert survey.hairpin([], {"reload_failed": True}) == {
+    assert survey_card.hairpin([], {"reload_failed": True}) == {
         "queue_size": None,
         "num_queues": None,
         "driver_restarts": 0,

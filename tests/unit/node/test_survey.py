@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, profiles, survey
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, profiles, survey, survey_system
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import (
     CommandFailed,
     Completed,
@@ -63,10 +63,14 @@ def test_survey_holds_what_its_schema_promises(kernel: FakeKernel) -> None:
         "master": None,
         "addresses": [],
         "link_local": [],
+        "phys_port_name": None,
+        "wireless": False,
+        "pcie": None,
     }
     device = next(item for item in found["rdma"] if item["device"] == "rocep1s0f0")
     assert device["driver"] == "rdma_rxe" and device["active_mtu"] == 4096
-    assert found["memory"] == {"total_kib": 981700, "available_kib": 752512}
+    memory = {name: value for name, value in found["memory"].items() if value is not None}
+    assert memory == {"total_kib": 981700, "available_kib": 752512, "free_kib": 5}
     assert found["kernel"]["os"] == "Debian GNU/Linux 12 (bookworm)"
     assert found["forward"]["backend"] == "nf_tables" and found["forward"]["docker_user"] is True
     assert [item["mount"] for item in found["disk"]] == ["/"]
@@ -176,3 +180,94 @@ def test_a_real_command_runs_without_a_shell() -> None:
         runner.run(["no-such-tool"])
     with pytest.raises(CommandFailed, match=r"no answer within 0\.05 s"):
         runner.run(["sleep", "2"], timeout=0.05)
+
+
+def test_without_root_the_interfaces_are_still_listed_and_what_was_not_read_is_named(kernel: FakeKernel) -> None:
+    found = survey.take(kernel.host(), root=False)
+    assert len(found["links"]) == 4
+    assert found["privilege"] == {"root": False, "unread": list(survey.WITHOUT_ROOT)}
+    assert survey.take(kernel.host(), root=True)["privilege"] == {"root": True, "unread": []}
+
+
+def test_owners_of_the_network_are_read_without_what_is_secret(kernel: FakeKernel) -> None:
+    kernel.file("etc/netplan/60-mine.yaml", f"  {CW}: # enp1s0f1np1\n   addresses: [10.77.0.1/24]\n   password: x")
+    kernel.file("run/systemd/netif/links/3", "ADMIN_STATE=configured\nNETWORK_FILE=/run/systemd/network/10-a.network")
+    found = survey.take(kernel.host())
+    assert found["netplan"] == [{"file": "/etc/netplan/60-mine.yaml", "netdevs": [CW], "addresses": ["10.77.0.1/24"]}]
+    assert survey_system.networkd(kernel.host(), {CW: 3, "lo": 1}) == {
+        CW: {"state": "configured", "file": "/run/systemd/network/10-a.network"}
+    }
+
+
+def test_machine_id_is_kept_as_a_digest(kernel: FakeKernel) -> None:
+    kernel.file("etc/machine-id", "0123456789abcdef0123456789abcdef")
+    found = survey.take(kernel.host())["machine_id"]
+    assert len(found) == 16 and found not in "0123456789abcdef0123456789abcdef"
+
+
+# Written from the tools' documented forms, since no such host is at hand.
+VERSION = "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.173.02  Release Build  (x@y)  Tue Jul 22\n"
+MODULE = """\tIdentifier                                : 0x11 (QSFP28)
+\tConnector                                 : 0x23 (No separable connector)
+\tLength (Copper or Active cable)           : 1m
+\tVendor name                               : Amphenol
+\tVendor PN                                 : NJAAKK-N911
+\tVendor SN                                 : SECRET
+"""
+QUEUE_PAIRS = json.dumps(
+    [
+        {
+            "ifindex": 0,
+            "ifname": "rocep1s0f0",
+            "port": 1,
+            "lqpn": 1,
+            "type": "GSI",
+            "state": "RTS",
+            "comm": "[ib_core]",
+        },
+        {"ifname": "rocep1s0f0", "lqpn": 411, "type": "RC", "state": "RTS", "pid": 9123, "comm": "VLLM::Worker"},
+    ]
+)
+
+
+def test_a_card_is_asked_for_modules_lanes_and_users(tmp_path: Path) -> None:
+    entry = {"ifname": CW, "address": "02:00:00:00:00:01", "addr_info": [], "operstate": "UP"}
+    device = tmp_path / f"sys/class/net/{CW}/device"
+    (tmp_path / "drivers/mlx5_core").mkdir(parents=True)
+    device.mkdir(parents=True)
+    (device / "driver").symlink_to(tmp_path / "drivers/mlx5_core")
+    (device / "uevent").write_text("PCI_SLOT_NAME=0000:01:00.0\n")
+    (device / "current_link_speed").write_text("32.0 GT/s PCIe\n")
+    (device / "current_link_width").write_text("4\n")
+    (device.parent / "phys_port_name").write_text("p0\n")
+    (tmp_path / "var/log/journal/x").mkdir(parents=True)
+    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
+    (tmp_path / "proc/driver/nvidia/version").write_text(VERSION)
+    journal = "journalctl -k -b -1 -q -o cat --no-pager -n 200 -g AER|PCIe Bus Error|mlx5"
+    found = survey.take(
+        host(
+            tmp_path,
+            {
+                "ip -j -d addr show": json.dumps([entry]),
+                f"ethtool -m {CW}": MODULE,
+                "rdma -j resource show qp": QUEUE_PAIRS,
+                journal: "mlx5_core 0000:01:00.0: Detected insufficient power on the PCIe slot (27W).\n",
+            },
+        )
+    )
+    assert found["modules"] == {
+        CW: {
+            "identifier": "0x11 (QSFP28)",
+            "connector": "0x23 (No separable connector)",
+            "length": "1m",
+            "vendor": "Amphenol",
+            "part": "NJAAKK-N911",
+        }
+    }
+    (link,) = found["links"]
+    assert link["phys_port_name"] == "p0" and link["pcie"]["width"] == 4 and link["pcie"]["max_width"] is None
+    assert found["users"] == [
+        {"ifname": "rocep1s0f0", "pid": 9123, "comm": "VLLM::Worker", "type": "RC", "state": "RTS"}
+    ]
+    assert found["kernel"]["gpu_driver"] == "580.173.02"
+    assert found["previous_boot"] == ["mlx5_core 0000:01:00.0: Detected insufficient power on the PCIe slot (27W)."]
