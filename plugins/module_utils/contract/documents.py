@@ -15,6 +15,7 @@ PLAN = "sparkring.plan/1"
 HOST_PLAN = "sparkring.host-plan/1"
 """One host's section of the plan, as it travels to that host."""
 RECEIPT = "sparkring.receipt/1"
+DOCTOR = "sparkring.doctor/1"
 
 
 def to_text(document: Any) -> str:
