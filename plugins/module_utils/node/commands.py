@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ class Runner:
     """Runs commands on this host. Tests put a recorded or simulated host in its place."""
 
     def execute(self, command: Sequence[str], stdin: str | None, timeout: float) -> Completed:
-        """Start one command and wait for it; the only method that touches the host."""
+        """Start one command and wait for it; this and ``outlasting`` alone touch the host."""
         environment = dict(os.environ, LC_ALL="C", PATH=SEARCH_PATH)
         try:
             done = subprocess.run(
@@ -49,6 +50,29 @@ class Runner:
         except subprocess.TimeoutExpired:
             return Completed(124, "", f"no answer within {timeout:g} s")
         return Completed(done.returncode, done.stdout, done.stderr)
+
+    def outlasting(self, command: Sequence[str], timeout: float) -> Completed:
+        """Like ``execute``, but a command that takes longer is left to run: ending it midway would do harm.
+
+        Neither is it waited for, since one that hangs in the kernel cannot be ended.
+        """
+        with tempfile.TemporaryFile() as said:
+            try:
+                child = subprocess.Popen(
+                    list(command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    env=dict(os.environ, LC_ALL="C", PATH=SEARCH_PATH),
+                    start_new_session=True,
+                )
+                status = child.wait(timeout)
+            except FileNotFoundError:
+                return Completed(127, "", f"{command[0]} is not installed")
+            except subprocess.TimeoutExpired:
+                return Completed(124, "", f"no answer within {timeout:g} s")
+            said.seek(0)
+            return Completed(status, "", said.read().decode(errors="replace"))
 
     def run(self, command: Sequence[str], stdin: str | None = None, timeout: float = 30.0) -> str:
         """Output of a command that must succeed."""

@@ -109,7 +109,7 @@ class Host:
             return []
 
     def write(self, path: str, data: bytes, mode: int) -> None:
-        """Replace a file in one step, so that power loss leaves the old or the new one."""
+        """Replace a file in one step, so that power loss leaves the old or the new one; after return, the new one."""
         target = self.path(path)
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
         fresh = target.with_name(target.name + ".new")
@@ -119,6 +119,11 @@ class Host:
             os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
         os.replace(fresh, target)
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def write_setting(self, path: str, value: str) -> None:
         """Write a kernel setting, which cannot be replaced as a file."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ..contract import hairpin_state
+from . import hairpin_journal
 from .commands import CommandFailed
 from .host import Host
 
@@ -34,23 +36,27 @@ def _functions(links: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def devlink(host: Host, links: list[dict[str, Any]]) -> dict[str, Any]:
     """Driver settings of each ConnectX function, hairpin and its evidence included."""
-    result = {}
-    for link in _functions(links):
-        handle = "pci/" + link["bdf"]
-        offload = host.runner.execute(["ethtool", "-k", link["netdev"]], None, 20).output
-        line = next((line for line in offload.splitlines() if line.strip().startswith("hw-tc-offload:")), "")
-        parameters = _of_device(host, ["devlink", "-j", "dev", "param", "show", handle])
-        device = _of_device(host, ["devlink", "-s", "-j", "dev", "show", handle])
-        result[link["bdf"]] = {
-            "netdev": link["netdev"],
-            "info": _of_device(host, ["devlink", "-j", "dev", "info", handle]),
-            "parameters": parameters,
-            "device": device,
-            "eswitch": _of_device(host, ["devlink", "-j", "dev", "eswitch", "show", handle]),
-            "hw_tc_offload": line.partition(":")[2].strip() or None,
-            "hairpin": hairpin(parameters, device),
-        }
-    return result
+    return {link["bdf"]: function(host, link["bdf"], link["netdev"]) for link in _functions(links)}
+
+
+def function(host: Host, bdf: str, netdev: str) -> dict[str, Any]:
+    """Driver settings of one function."""
+    handle = "pci/" + bdf
+    offload = host.runner.execute(["ethtool", "-k", netdev], None, 20).output
+    line = next((line for line in offload.splitlines() if line.strip().startswith("hw-tc-offload:")), "")
+    parameters = _of_device(host, ["devlink", "-j", "dev", "param", "show", handle])
+    device = _of_device(host, ["devlink", "-s", "-j", "dev", "show", handle])
+    hairpin = hairpin_state.setting(parameters, device)
+    hairpin["restart_owed"] = hairpin_journal.owed(host, bdf, hairpin["driver_restarts"])
+    return {
+        "netdev": netdev,
+        "info": _of_device(host, ["devlink", "-j", "dev", "info", handle]),
+        "parameters": parameters,
+        "device": device,
+        "eswitch": _of_device(host, ["devlink", "-j", "dev", "eswitch", "show", handle]),
+        "hw_tc_offload": line.partition(":")[2].strip() or None,
+        "hairpin": hairpin,
+    }
 
 
 def _of_device(host: Host, command: list[str]) -> Any:
@@ -59,27 +65,6 @@ def _of_device(host: Host, command: list[str]) -> Any:
     for _ in range(2):
         found = next(iter(found.values())) if isinstance(found, dict) and found else {}
     return found
-
-
-def hairpin(parameters: Any, device: Any) -> dict[str, Any]:
-    """The hairpin settings, and whether the driver was restarted since they were last the default.
-
-    ``param show`` also prints values that only the next restart brings into effect, so the count of
-    restarts and a failed one belong to the state (facts: fabric 5.6).
-    """
-    values = {}
-    for parameter in parameters if isinstance(parameters, list) else []:
-        for value in parameter.get("values", []):
-            if value.get("cmode") == "driverinit":
-                values[parameter.get("name")] = value.get("value")
-    device = device if isinstance(device, dict) else {}
-    reloads = device.get("stats", {}).get("reload", {}).get("driver_reinit", {}).get("unspecified", 0)
-    return {
-        "queue_size": values.get("hairpin_queue_size"),
-        "num_queues": values.get("hairpin_num_queues"),
-        "driver_restarts": reloads,
-        "restart_failed": bool(device.get("reload_failed")),
-    }
 
 
 def modules(host: Host, links: list[dict[str, Any]]) -> dict[str, dict[str, str]]:

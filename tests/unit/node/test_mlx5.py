@@ -17,7 +17,7 @@ import pytest
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, survey_card
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
 from tests.fake_kernel import FakeKernel
 
@@ -162,27 +162,6 @@ def test_the_unit_fails_with_its_marker(tmp_path: Path, options: dict[str, Any],
     child, _ = serve(tmp_path, **options)
     _, errors = child.communicate(timeout=20)
     assert (child.returncode, errors) == (1, sentence)
-
-
-def test_hairpin_setting_is_observed_with_its_evidence() -> None:
-    parameters = [
-        {"name": "hairpin_queue_size", "values": [{"cmode": "driverinit", "value": 8192}]},
-        {"name": "hairpin_num_queues", "values": [{"cmode": "driverinit", "value": 4}]},
-        {"name": "flow_steering_mode", "values": [{"cmode": "runtime", "value": "hmfs"}]},
-    ]
-    pending = {"stats": {"reload": {"driver_reinit": {"unspecified": 0}}}}
-    assert survey_card.hairpin(parameters, pending) == {
-        "queue_size": 8192,
-        "num_queues": 4,
-        "driver_restarts": 0,
-        "restart_failed": False,
-    }
-    assert survey_card.hairpin([], {"reload_failed": True}) == {
-        "queue_size": None,
-        "num_queues": None,
-        "driver_restarts": 0,
-        "restart_failed": True,
-    }
 
 
 def test_source_missing_is_refused(tmp_path: Path) -> None:
