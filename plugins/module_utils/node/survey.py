@@ -212,7 +212,7 @@ def gids(host: Host, device: str) -> list[dict[str, Any]]:
 
 
 def _management(host: Host, addresses: list[dict[str, Any]], wanted: str | None) -> dict[str, Any] | None:
-    serving = None if wanted else _ssh_address(host)
+    serving = None if wanted else ssh_address(host)
     for entry in addresses:
         for item in _addresses(entry, "inet"):
             if entry["ifname"] == wanted or (serving is not None and item["local"] == serving):
@@ -220,7 +220,7 @@ def _management(host: Host, addresses: list[dict[str, Any]], wanted: str | None)
     return None
 
 
-def _ssh_address(host: Host) -> str | None:
+def ssh_address(host: Host) -> str | None:
     """This host's own address in the ssh session that started us, found in our ancestors."""
     process: int | None = os.getpid()
     while process and process > 0:
