@@ -39,7 +39,8 @@ def missing(ring: Ring) -> Iterator[Found]:
     if not ring.subnets:
         return
     for node in ring.nodes.values():
-        bare = [port.netdev for port in ring.cabled if port.host == node.name and not port.addresses]
+        mine = [port for port in ring.cabled if port.host == node.name and port.link.carrier]
+        bare = [port.netdev for port in mine if not port.addresses]
         if bare:
             yield Found(node.name, f"{node.name}: {listed(bare)} cabled, but without an IPv4 address.", f"{SETUP}.")
 
@@ -47,7 +48,7 @@ def missing(ring: Ring) -> Iterator[Found]:
 @check("addr.none", "info", "links", "No port of the ring has an address: it is not set up yet.")
 def none(ring: Ring) -> Iterator[Found]:
     """A ring that nobody set up."""
-    if ring.cabled and not any(port.addresses for port in ring.cabled):
+    if any(port.link.carrier for port in ring.ports) and not any(port.addresses for port in ring.ports):
         yield Found(ring.name, f"Ring {ring.name} has no addresses yet.", f"{SETUP}.")
 
 

@@ -19,11 +19,11 @@ from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.bindings im
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.errors import RingError
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.survey import Survey
 
-from . import addresses, fleet, known, links, management, mesh, probes, routing
+from . import addresses, fleet, hairpin, known, links, management, mesh, probes, routing
 from .registry import CHECKS
 from .ring import End, Node, Obstacle, Port, Ring, ports_of
 
-MODULES = (probes, links, known, addresses, routing, management, mesh, fleet)
+MODULES = (probes, links, known, addresses, routing, management, mesh, hairpin, fleet)
 """Importing these registers their checks."""
 DEFAULT_SUPERNET = "198.18.0.0/20"
 

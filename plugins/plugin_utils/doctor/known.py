@@ -59,5 +59,5 @@ def known_bad(ring: Ring) -> Iterator[Found]:
         for what, version, words in versions(node):
             for bad in BAD:
                 if bad.what == what and re.fullmatch(bad.match, version):
-                    sentence = f"{node.name} has {words}: {bad.says} ({bad.source}, {bad.date})."
+                    sentence = f"{node.name} has {words}: {bad.says} (reported {bad.date})."
                     yield Found(f"{node.name} {version}", sentence, bad.fix + ".")

@@ -180,6 +180,15 @@ def live_rdma(ring: Ring) -> Iterator[Found]:
             )
 
 
+@check("plan.unreadable", "warn", "", "The plan or the bindings on disk cannot be read; they were left out.")
+def unreadable(ring: Ring) -> Iterator[Found]:
+    """Documents that are damaged, or of another version."""
+    if ring.fault:
+        yield Found(
+            ring.name, f"Ring {ring.name}: its documents were left out ({ring.fault}).", "run bind and plan again."
+        )
+
+
 @check(
     "plan.touches_management",
     "fail",

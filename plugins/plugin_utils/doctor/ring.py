@@ -148,6 +148,11 @@ class Ring:
         return self.nodes[host].ports.get((number, port.function)) if host in self.nodes else None
 
     @property
+    def dark(self) -> set[str]:
+        """Hosts with a cabled port that has no carrier: what is missing there follows from that."""
+        return {port.host for port in self.cabled if not port.link.carrier}
+
+    @property
     def rails(self) -> list[tuple[Port, Port]]:
         """The two ends of every function of every cable, each once."""
         found = []

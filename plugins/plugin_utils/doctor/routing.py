@@ -70,7 +70,7 @@ def foreign(ring: Ring) -> Iterator[Found]:
     """Routes within the fabric that contradict the plan, or lead to an address that no host of the ring has."""
     networks = fabric_networks(ring) if ring.subnets else []
     plans = {node.name: plan for node, plan in ring.planned()}
-    complete = len(ring.nodes) == len(ring.names)
+    complete = len(ring.nodes) == len(ring.names) and not ring.dark
     for node in ring.nodes.values():
         planned = {route.destination: route for route in plans[node.name].routes} if node.name in plans else {}
         for network, route in main_routes(node):
@@ -100,12 +100,13 @@ def foreign(ring: Ring) -> Iterator[Found]:
 def missing(ring: Ring) -> Iterator[Found]:
     """Far subnets that no route leads to."""
     for node in ring.nodes.values():
-        if not any(port.static for port in node.ports.values()):
+        if node.name in ring.dark or not any(port.static for port in node.ports.values()):
             continue
         far = [
             str(network)
             for network, ports in sorted(ring.subnets.items())
-            if not any(port.host == node.name for port in ports)
+            if len(ports) > 1
+            and not any(port.host == node.name for port in ports)
             and (way_to(node, str(network.network_address + 1)) or {}).get("dev") not in node.netdevs
         ]
         if far:
