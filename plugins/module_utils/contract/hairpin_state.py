@@ -52,7 +52,7 @@ def setting(parameters: Any, device: Any) -> dict[str, Any]:
     for parameter in parameters if isinstance(parameters, list) else []:
         for value in parameter.get("values", []):
             values[parameter.get("name"), value.get("cmode")] = value.get("value")
-    counter = device if isinstance(device, dict) else {}
+    counter: Any = device
     for name in ("stats", "reload", "driver_reinit", "unspecified"):
         counter = counter.get(name) if isinstance(counter, dict) else None
     mode = values.get(("flow_steering_mode", "runtime"))

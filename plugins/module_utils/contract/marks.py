@@ -31,6 +31,7 @@ UNIT_DIR = "/etc/systemd/system"
 
 UNIT_PREFIX = "sparkring-node-"
 FABRIC_UNIT = UNIT_PREFIX + "fabric.service"
+HAIRPIN_UNIT = UNIT_PREFIX + "hairpin.service"
 MARKER_UNIT_TEMPLATE = UNIT_PREFIX + "marker@.service"
 RESPONDER_UNIT = UNIT_PREFIX + "responder.service"
 """Transient unit that answers the lane checks of one verify run."""

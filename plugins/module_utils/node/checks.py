@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Callable
 
-from ..contract import host_plan
-from . import forward, identity, objects, observe, survey
+from ..contract import hairpin_state, host_plan
+from . import forward, hairpin, identity, objects, observe, survey
 from .commands import Completed
 from .diff import compare
 from .host import Host
@@ -188,6 +188,10 @@ def _ping(bench: Bench, check: host_plan.Check) -> str:
     return "no answer"
 
 
+def _hairpin(bench: Bench, check: host_plan.Check) -> str:
+    return str(hairpin.look_at(bench.host, bench.plan, bench.link(check)).judgement)
+
+
 QUESTIONS = {
     "link.carrier": Question(_carrier, "check the cable and that the host at its other end is on"),
     "link.mac": Question(_mac, "run bind to see which hardware changed"),
@@ -204,6 +208,7 @@ QUESTIONS = {
     "neighbour.present": Question(_neighbour, LAY_AGAIN),
     "mesh.relay.filter": Question(_filter, LAY_AGAIN),
     "mesh.relay.in_hw": Question(_in_hardware, "switch hw-tc-offload on (ethtool -K) and run mesh-setup"),
+    "hairpin.in_effect": Question(_hairpin, f"run {hairpin_state.COMMAND}, or read why in docs/hairpin.md"),
     "mesh.marker": Question(_marker, "read journalctl -u 'sparkring-node-marker@*', then run mesh-setup"),
     "pair.ping": Question(_ping, "check links and routes of the hosts on the way, then run mesh-setup"),
 }

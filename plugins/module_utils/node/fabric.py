@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..contract import host_plan, marks
-from . import forward, identity, markers, objects, observe, profiles, record, tc, units
+from . import forward, hairpin_journal, identity, markers, objects, observe, profiles, record, tc, units
 from .commands import HostError
 from .diff import ADD, Change, compare
 from .host import Host
@@ -71,6 +71,7 @@ def remove(host: Host, plan: host_plan.HostPlan, check: bool) -> Outcome:
         _prove(host, plan, lambda seen: [])
     if not check:
         host.remove(markers.BUILD_RECORD)
+        host.remove(hairpin_journal.PATH)
         host.remove_empty(marks.CONFIG_DIR)
         host.remove_empty(marks.LIB_DIR)
         host.remove_empty(f"{marks.UNIT_DIR}/{marks.FABRIC_UNIT}.wants")

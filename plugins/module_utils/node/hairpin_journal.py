@@ -11,6 +11,7 @@ import time
 from dataclasses import asdict, dataclass
 
 from ..contract import documents, marks
+from .commands import HostError
 from .host import Host
 
 PATH = marks.CONFIG_DIR + "/hairpin.json"
@@ -71,7 +72,12 @@ def read(host: Host) -> dict[str, Entry] | None:
 def write(host: Host, entries: dict[str, Entry]) -> None:
     """Replace the journal; on return it is on the disk, its name included."""
     text = json.dumps({name: asdict(entry) for name, entry in entries.items()}, indent=2, sort_keys=True)
-    host.write(PATH, text.encode() + b"\n", 0o644)
+    try:
+        host.write(PATH, text.encode() + b"\n", 0o644)
+    except OSError as error:
+        raise HostError(
+            f"{PATH} cannot be written ({error.strerror}), and without it no driver is restarted"
+        ) from error
 
 
 def note(host: Host, bdf: str, entry: Entry) -> None:

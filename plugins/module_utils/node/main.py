@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from ..contract import marks
 from . import markers
 from .commands import HostError
 from .host import Host
 
-USAGE = "usage: node.pyz restore | marker DEVICE | respond | observe"
+if TYPE_CHECKING:
+    from ..contract.host_plan import HostPlan
+
+USAGE = "usage: node.pyz hairpin boot | restore | marker DEVICE | respond | observe"
 
 
 def main(words: list[str]) -> int:
@@ -24,6 +28,8 @@ def main(words: list[str]) -> int:
             markers.serve(host, words[1])
         elif words == ["restore"]:
             _restore(host)
+        elif words == ["hairpin", "boot"]:
+            _hairpin(host)
         elif words == ["respond"]:
             from . import responder
 
@@ -41,12 +47,23 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _restore(host: Host) -> None:
+def _plan(host: Host) -> HostPlan:
     from ..contract.host_plan import HostPlan
-    from . import fabric
 
     try:
-        plan = HostPlan.from_plain(json.loads(host.read(marks.PLAN_PATH) or ""))
+        return HostPlan.from_plain(json.loads(host.read(marks.PLAN_PATH) or ""))
     except ValueError as error:
         raise HostError(f"{marks.PLAN_PATH} is missing or damaged ({error}): run mesh-setup") from error
-    fabric.restore(host, plan)
+
+
+def _restore(host: Host) -> None:
+    from . import fabric
+
+    fabric.restore(host, _plan(host))
+
+
+def _hairpin(host: Host) -> None:
+    from . import hairpin_run
+
+    for line in hairpin_run.bring(host, _plan(host), hairpin_run.BOOT).lines:
+        print(line)

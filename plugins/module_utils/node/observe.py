@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..contract import documents, host_plan, marks, tags
-from . import forward, markers, objects, profiles, record, tc, units
+from . import forward, hairpin, markers, objects, profiles, record, tc, units
 from .host import Host
 from .objects import Item
 
@@ -70,7 +70,9 @@ def _stored_plan(host: Host) -> dict[str, Any] | None:
 
 def _files(host: Host) -> list[Item]:
     items = []
-    unit_files = [f"{marks.UNIT_DIR}/{name}" for name in (marks.FABRIC_UNIT, marks.MARKER_UNIT_TEMPLATE)]
+    unit_files = [
+        f"{marks.UNIT_DIR}/{name}" for name in (marks.HAIRPIN_UNIT, marks.FABRIC_UNIT, marks.MARKER_UNIT_TEMPLATE)
+    ]
     for path in (marks.PLAN_PATH, marks.PROGRAM_PATH, *unit_files):
         content = host.read_bytes(path)
         if content is not None:
@@ -276,6 +278,7 @@ def refusals(host: Host, state: State, plan: host_plan.HostPlan) -> list[str]:
         found.append("iptables is missing or does not work here: run prepare")
     found += _occupied_links(state, plan)
     found += foreign_objects(state, plan)
+    found += hairpin.refusals(host, plan)
     return found
 
 

@@ -25,6 +25,32 @@ RestartSec=5
 WantedBy=multi-user.target
 """
 
+# Every probe of the driver begins with the default values, so the setting is laid anew at each boot, before
+# anything takes addresses. A restart under way is not to be disturbed: only the program itself is told to stop.
+HAIRPIN_TEXT = f"""{marks.FILE_HEADER}
+[Unit]
+Description=SparkRing hairpin setting of the relaying functions
+ConditionPathExists={marks.PLAN_PATH}
+DefaultDependencies=no
+After=local-fs.target systemd-modules-load.service systemd-udev-trigger.service systemd-sysctl.service
+After=sparkring-hairpin.service
+Before=network-pre.target NetworkManager.service systemd-networkd.service {marks.FABRIC_UNIT}
+Wants=network-pre.target
+Conflicts=shutdown.target
+Before=shutdown.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/python3 -I {marks.PROGRAM_PATH} hairpin boot
+TimeoutStartSec=180
+TimeoutStopSec=60
+KillMode=mixed
+
+[Install]
+WantedBy=multi-user.target
+"""
+
 # A marker is wanted by the fabric unit and ordered after it, but does not require it: with one
 # neighbour off, the fabric unit fails and is tried again while the other links must still mark.
 MARKER_TEXT = f"""{marks.FILE_HEADER}
@@ -66,7 +92,9 @@ def enabled(host: Host) -> list[str]:
     """Units of this library that start at boot: the links that systemd keeps in its directories."""
     found: set[str] = set()
     for directory in WANTS_DIRECTORIES:
-        found.update(name for name in host.names(directory) if name == marks.FABRIC_UNIT or is_marker(name))
+        found.update(
+            name for name in host.names(directory) if name in (marks.HAIRPIN_UNIT, marks.FABRIC_UNIT) or is_marker(name)
+        )
     return sorted(found)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract import hairpin_state
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.drivers import Driver
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import (
     BaselineRoute,
     Check,
     Filter,
     ForwardRule,
+    Hairpin,
     Link,
     MarkerRule,
     MeshRoute,
@@ -46,6 +48,12 @@ def of_baseline(
         yield Check("sysctl.value", sysctl.id, sysctl.value)
     for rule in rules:
         yield Check("forward.rule", rule.id, "accepted")
+
+
+def of_hairpin(links: Sequence[Link], hairpin: Hairpin) -> Iterator[Check]:
+    """The driver setting of each function of a host that relays in its card."""
+    for link in links if hairpin.needed else ():
+        yield Check("hairpin.in_effect", link.id, hairpin_state.IN_EFFECT)
 
 
 def of_mesh(

@@ -181,9 +181,11 @@ class _Planner:
         routes, sysctls, rules = self._routes(position), self._sysctls(position), self._forward_rules(position)
         mesh_routes, neighbours, markers = self._origin(position)
         filters = self._filters(position)
+        hairpin = Hairpin(bool(filters) and driver.needs_hairpin, HAIRPIN_QUEUE_SIZE, HAIRPIN_NUM_QUEUES)
         found = [
             *checks.of_links(links, driver),
             *checks.of_baseline(routes, sysctls, rules),
+            *checks.of_hairpin(links, hairpin),
             *checks.of_mesh(mesh_routes, neighbours, filters, markers, driver),
             *checks.of_pings(self._far_addresses(position)),
         ]
@@ -206,8 +208,8 @@ class _Planner:
             qdiscs=self._qdiscs(filters, markers, driver),
             filters=filters,
             marker_rules=markers,
-            hairpin=Hairpin(bool(filters) and driver.needs_hairpin, HAIRPIN_QUEUE_SIZE, HAIRPIN_NUM_QUEUES),
-            units=self._units(links, markers),
+            hairpin=hairpin,
+            units=self._units(links, markers, hairpin),
             lanes=self._lanes(position),
             shares=[
                 QueueShare(self._queue_names(key)[0], origins[position])
@@ -364,10 +366,15 @@ class _Planner:
         return [Qdisc(f"qdisc/{netdev}", netdev) for netdev in sorted(set(netdevs))]
 
     @staticmethod
-    def _units(links: list[Link], markers: list[MarkerRule]) -> list[str]:
+    def _units(links: list[Link], markers: list[MarkerRule], hairpin: Hairpin) -> list[str]:
         if not links:
             return []
-        return [marks.FABRIC_UNIT, *(marks.marker_unit(device) for device in sorted({m.rdma_device for m in markers}))]
+        first = [marks.HAIRPIN_UNIT] if hairpin.needed else []
+        return [
+            *first,
+            marks.FABRIC_UNIT,
+            *(marks.marker_unit(device) for device in sorted({m.rdma_device for m in markers})),
+        ]
 
     def _far_addresses(self, position: int) -> list[str]:
         """Fabric addresses of all other hosts."""

@@ -32,8 +32,11 @@ def test_it_runs_isolated(tmp_path: Path, python: str) -> None:
     path = tmp_path / "node.pyz"
     path.write_bytes(program_bytes(LIBRARY))
     wrong = subprocess.run([python, "-I", str(path), "dance"], capture_output=True, text=True, check=False)
-    assert (wrong.returncode, wrong.stderr) == (2, "usage: node.pyz restore | marker DEVICE | respond | observe\n")
-    for module in ("fabric", "survey", "responder", "checks"):
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "usage: node.pyz hairpin boot | restore | marker DEVICE | respond | observe\n",
+    )
+    for module in ("fabric", "survey", "responder", "checks", "hairpin_run"):
         load = f"import sys; sys.path.insert(0, {str(path)!r}); import sparkring_node.node.{module}"
         subprocess.run([python, "-I", "-c", load], check=True)
 
