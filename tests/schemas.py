@@ -1,4 +1,4 @@
-"""Write the JSON Schemas of the documents to ``docs/schemas`` (``make schemas``: python -m tests.schemas)."""
+"""Write the JSON Schemas of the documents and docs/doctor.md (``make schemas``: python -m tests.schemas)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pydantic import TypeAdapter
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import RingPlan
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.doctor import page
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.doctor.report import DoctorReport
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt.model import Receipt
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.bindings import Bindings
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory import Inventory
@@ -25,6 +27,7 @@ SHAPES: dict[str, Any] = {
     documents.PLAN: RingPlan,
     documents.HOST_PLAN: HostPlan,
     documents.RECEIPT: Receipt,
+    documents.DOCTOR: DoctorReport,
 }
 
 
@@ -56,3 +59,4 @@ if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in schemas().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    (FOLDER.parent / "doctor.md").write_text(page.text(), encoding="utf-8")

@@ -14,13 +14,13 @@ from pydantic import ValidationError
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import RingPlan
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.finding import Finding, ordered
-from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import layouts, store
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import layouts, selection, store
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.bindings import Bindings
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.errors import RingError
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.survey import Survey
 
 from . import addresses, fleet, hairpin, known, links, management, mesh, probes, routing
-from .registry import CHECKS
+from .registry import CHECKS, Check
 from .ring import End, Node, Obstacle, Port, Ring, ports_of
 
 MODULES = (probes, links, known, addresses, routing, management, mesh, hairpin, fleet)
@@ -56,6 +56,11 @@ class Diagnosis:
     silenced: list[tuple[Finding, str]]
 
 
+def checks() -> list[Check]:
+    """All checks, by id."""
+    return sorted(CHECKS.values(), key=lambda check: check.id)
+
+
 def check_selection(only: Sequence[str], silence: Mapping[str, str]) -> None:
     """Refuse ids that no check has, and silence without a reason."""
     for variable, names in (("sparkring_doctor_only", only), ("sparkring_doctor_silence", silence)):
@@ -70,6 +75,16 @@ def check_selection(only: Sequence[str], silence: Mapping[str, str]) -> None:
 def _selects(name: str, identifier: str) -> bool:
     """Whether a name means a check: its id, or the part before a dot for all of that kind."""
     return identifier == name or identifier.startswith(name + ".")
+
+
+def rings(groups: Mapping[str, Sequence[str]], examined: Sequence[str]) -> dict[str, list[str]]:
+    """Hosts of each ring that were examined, in inventory order; hosts of no ring are one of their own."""
+    found = {name: [host for host in hosts if host in examined] for name, hosts in groups.items()}
+    found = {name: hosts for name, hosts in found.items() if hosts}
+    placed = {host for hosts in found.values() for host in hosts}
+    if rest := [host for host in examined if host not in placed]:
+        found[selection.GROUP] = rest
+    return found
 
 
 def diagnose(patient: Patient, only: Sequence[str] = (), silence: Mapping[str, str] | None = None) -> Diagnosis:

@@ -29,8 +29,8 @@ class Bad:
 
 
 _KNOWN = json.loads((Path(__file__).with_name("known.json")).read_text(encoding="utf-8"))
-CABLES: dict[str, str] = {entry["part"]: entry["vendor"] for entry in _KNOWN["cables"]}
-"""Vendor by part number of the cables that were seen to carry 200 Gb/s."""
+CABLES: dict[str, dict[str, str]] = {entry["part"]: entry for entry in _KNOWN["cables"]}
+"""Cables that were seen to carry 200 Gb/s, by part number: vendor, source and date."""
 BAD = [Bad(**entry) for entry in _KNOWN["bad"]]
 
 

@@ -27,7 +27,11 @@ def unreachable(ring: Ring) -> Iterator[Found]:
 def no_python(ring: Ring) -> Iterator[Found]:
     """Hosts on which no module runs."""
     for host, reason in _of(ring, NO_PYTHON):
-        yield Found(host, f"{host}: {reason}", "install python3 there, or set ansible_python_interpreter to its path.")
+        yield Found(
+            host,
+            f"{host} has no Python where it was looked for ({reason.rstrip('.')}).",
+            "install python3 there, or set ansible_python_interpreter to its path.",
+        )
 
 
 @check("probe.failed", "fail", "", "A host could not be surveyed for another reason.")

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +14,6 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.contract import 
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.finding import SEVERITIES, Finding, Severity
 
 from .examine import Diagnosis, DoctorError
-from .registry import CHECKS
 
 WORDS = {"fail": "fail", "warn": "warning", "info": "note"}
 """What the totals call a severity."""
@@ -241,10 +240,15 @@ def write(report: DoctorReport, paths: Sequence[str]) -> None:
         path.write_text(FORMS[path.suffix](report), encoding="utf-8")
 
 
-def table() -> str:
-    """The table of checks in docs/doctor.md."""
-    rows = ["| Check | Finding is | Looks at | Means |", "|---|---|---|---|"]
-    for check in sorted(CHECKS.values(), key=lambda item: item.id):
-        looks = ", ".join(check.looks_at) or "the connection"
-        rows.append(f"| `{check.id}` | {check.severity} | {looks} | {check.says} |")
-    return "\n".join(rows) + "\n"
+def outcome(report: DoctorReport, paths: Sequence[str]) -> dict[str, Any]:
+    """What the action returns: lines, and whether that is a failure. No check at all is one, and no finding."""
+    faults = report.count("fail")
+    message = f"{_counted(faults, 'finding')} to mend." if faults else ""
+    if not report.asked:
+        message = "No host could be examined, so no check was made."
+    return {
+        "failed": bool(message),
+        "msg": message,
+        "sparkring_lines": [*text(report), *(f"Report: {path}" for path in paths)],
+        "sparkring_findings": faults if report.asked else 0,
+    }
