@@ -5,10 +5,10 @@ A tool that cannot say raises HostError: what is not known to be free is in use.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Callable
 
 from ..contract import hairpin_state, host_plan, marks
-from . import identity, objects, profiles, survey, tc
+from . import identity, objects, profiles, survey, survey_card, tc
 from .commands import HostError
 from .hairpin import Function
 from .host import Host
@@ -88,11 +88,9 @@ def foreign_filters(host: Host, plan: host_plan.HostPlan) -> list[str]:
     for netdev in sorted(netdevs & holding):
         for entry in tc.entries(host.runner.json(["tc", "-j", "filter", "show", "dev", netdev, "ingress"])):
             if entry.get("pref") not in objects.our_preferences():
-                found.append(
-                    f"{netdev} has a foreign {entry.get('kind')} filter at ingress preference {entry.get('pref')},"
-                    " which a restart would lose: remove it"
-                )
-    return found
+                place = f"{entry.get('kind')} filter at ingress preference {entry.get('pref')}"
+                found.append(f"{netdev} has a foreign {place}, which a restart would lose: remove it")
+    return list(dict.fromkeys(found))
 
 
 def rdma_users(host: Host, plan: host_plan.HostPlan) -> list[str]:
@@ -100,7 +98,7 @@ def rdma_users(host: Host, plan: host_plan.HostPlan) -> list[str]:
     devices = {link.rdma_device for link in plan.links}
     holders: dict[tuple[int, str], set[str]] = {}
     for kind in ("qp", "pd"):
-        for entry in _flat(host.runner.json(["rdma", "-j", "resource", "show", kind])):
+        for entry in survey_card.entries(host.runner.json(["rdma", "-j", "resource", "show", kind])):
             device, process = str(entry.get("ifname", "")).partition("/")[0], entry.get("pid")
             if device in devices and process:
                 holders.setdefault((int(process), str(entry.get("comm") or "?")), set()).add(device)
@@ -108,13 +106,6 @@ def rdma_users(host: Host, plan: host_plan.HostPlan) -> list[str]:
         f"process {process} ({name}) uses {', '.join(sorted(used))}: stop it"
         for (process, name), used in sorted(holders.items())
     ]
-
-
-def _flat(answer: Any) -> list[dict[str, Any]]:
-    """Entries of an answer of rdma, which versions of iproute2 nest differently."""
-    if isinstance(answer, dict):
-        return [answer]
-    return [entry for item in answer for entry in _flat(item)] if isinstance(answer, list) else []
 
 
 def gpu_processes(host: Host) -> list[str]:

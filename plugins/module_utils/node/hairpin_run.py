@@ -204,20 +204,17 @@ class _Run:
     def _restart(self, item: Function) -> None:
         """Set the values and restart the driver; raises _Refused where nothing was changed by it."""
         netdev = item.link.netdev
-        wanted = {
-            "hairpin_num_queues": self.plan.hairpin.num_queues,
-            "hairpin_queue_size": self.plan.hairpin.queue_size,
-        }
-        prior = {
-            "hairpin_num_queues": item.setting["num_queues"],
-            "hairpin_queue_size": item.setting["queue_size"],
-        }
+        prior: dict[str, int | None] = {}
         try:
-            for name, value in wanted.items():
-                if prior[name] != value:
+            for name, value, found in (
+                ("hairpin_num_queues", self.plan.hairpin.num_queues, item.setting["num_queues"]),
+                ("hairpin_queue_size", self.plan.hairpin.queue_size, item.setting["queue_size"]),
+            ):
+                if found != value:
                     self._set(item, name, value)
+                    prior[name] = found
         except CommandFailed as error:
-            self._put_back(item, prior, wanted, str(error))
+            self._put_back(item, prior, str(error))
         command = ["devlink", "dev", "reload", "pci/" + item.bdf, "action", "driver_reinit"]
         done = self.host.runner.outlasting(command, RELOAD_SECONDS)
         if done.status == 124:
@@ -236,7 +233,7 @@ class _Run:
             )
         if after["driver_restarts"] <= (item.setting["driver_restarts"] or 0):
             if done.status != 0:
-                self._put_back(item, prior, wanted, said)
+                self._put_back(item, prior, said)
             raise HostError(f"the driver of {netdev} says that it was restarted, and its count did not rise")
         # It was restarted, whatever devlink said of it.
         if not self.until(RETURN_SECONDS, lambda: not hairpin_guards.absent(self.host, item.link)):
@@ -254,10 +251,10 @@ class _Run:
         self.until(RETURN_SECONDS, answers)
         return seen[-1].setting
 
-    def _put_back(self, item: Function, prior: dict[str, int], wanted: dict[str, int], said: str) -> None:
+    def _put_back(self, item: Function, prior: dict[str, int | None], said: str) -> None:
         """Set the values that were there before, then raise: _Refused if they are, HostError if they are not."""
         for name, value in prior.items():
-            if value is not None and value != wanted[name]:
+            if value is not None:
                 self._set(item, name, value)
         raise _Refused(f"the driver of {item.link.netdev} refused a restart ({said}): its values are what they were")
 
@@ -316,9 +313,10 @@ class _Run:
 
     def lay_again(self) -> list[str]:
         """Routes, neighbours, filters and markers of the plan that lies on this host; what did not come back."""
-        starting = [name for name in units.enabled(self.host) if name != marks.HAIRPIN_UNIT]
+        starting = units.enabled(self.host)
         if marks.FABRIC_UNIT not in starting:
             return []
+        starting = [name for name in starting if name not in (marks.HAIRPIN_UNIT, marks.FABRIC_UNIT)]
         problems = []
         try:
             stored = host_plan.HostPlan.from_plain(json.loads(self.host.read(marks.PLAN_PATH) or ""))
@@ -326,7 +324,8 @@ class _Run:
         except (HostError, ValueError) as error:
             problems.append(str(error))
         try:
-            self.host.runner.run(["systemctl", "start", *starting], timeout=120)
+            if starting:
+                self.host.runner.run(["systemctl", "start", *starting], timeout=120)
         except HostError as error:
             problems.append(str(error))
         return problems

@@ -100,10 +100,17 @@ def pcie(host: Host, netdev: str) -> dict[str, Any] | None:
     }
 
 
+def entries(printed: Any) -> list[dict[str, Any]]:
+    """Entries of an answer of ``rdma -j resource show``, which versions of iproute2 nest differently."""
+    if isinstance(printed, dict):
+        return [printed]
+    return [entry for item in printed for entry in entries(item)] if isinstance(printed, list) else []
+
+
 def users(host: Host) -> list[dict[str, Any]]:
     """Queue pairs that processes hold, by RDMA device; the kernel's own are left out."""
     found = []
-    for pair in answer(host, ["rdma", "-j", "resource", "show", "qp"]):
+    for pair in entries(answer(host, ["rdma", "-j", "resource", "show", "qp"])):
         if pair.get("pid"):
             found.append({name: pair.get(name) for name in ("ifname", "pid", "comm", "type", "state")})
     return found
