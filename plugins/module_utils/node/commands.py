@@ -47,6 +47,8 @@ class Runner:
             )
         except FileNotFoundError:
             return Completed(127, "", f"{command[0]} is not installed")
+        except PermissionError:
+            return Completed(126, "", f"only root may run {command[0]}")
         except subprocess.TimeoutExpired:
             return Completed(124, "", f"no answer within {timeout:g} s")
         return Completed(done.returncode, done.stdout, done.stderr)

@@ -16,7 +16,7 @@ def about_root(message: str) -> bool:
 
 def reason(answer: Mapping[str, Any]) -> str:
     """What a failed answer says, as one line with a full stop."""
-    said = answer.get("module_stderr") or answer.get("msg") or answer.get("module_stdout") or "no reason was given"
+    said = answer.get("module_stderr") or answer.get("msg") or answer.get("module_stdout") or _crash(answer)
     lines = [line.strip() for line in str(said).splitlines() if line.strip()]
     # A failed module's standard error begins with what the login says; what went wrong comes last.
     text = lines[-1] if answer.get("module_stderr") else lines[0]
@@ -38,6 +38,12 @@ def outcome(answer: Mapping[str, Any], refusal: str) -> dict[str, Any]:
     )
     kind = probes.NO_PYTHON if no_python else probes.FAILED
     return {"survey": None, "obstacle": kind, "reason": said}
+
+
+def _crash(answer: Mapping[str, Any]) -> str:
+    """What ended a module that did not catch it, as Ansible captured it."""
+    event = getattr(answer.get("exception"), "event", None)
+    return str(getattr(event, "msg", None) or "no reason was given")
 
 
 def _all(answer: Mapping[str, Any]) -> str:

@@ -173,11 +173,15 @@ def test_errors_are_one_sentence_with_the_command_and_what_it_said() -> None:
     assert str(raised.value) == "ip route add b: RTNETLINK answers: File exists (exit 2)"
 
 
-def test_a_real_command_runs_without_a_shell() -> None:
+def test_a_real_command_runs_without_a_shell(tmp_path: Path) -> None:
     runner = Runner()
     assert runner.run(["printf", "%s", "a b; echo c"]) == "a b; echo c"
     with pytest.raises(CommandFailed, match=r"^no-such-tool: no-such-tool is not installed \(exit 127\)$"):
         runner.run(["no-such-tool"])
+    shut = tmp_path / "shut"
+    shut.touch(mode=0o600)
+    with pytest.raises(CommandFailed, match=rf"^{shut}: only root may run {shut} \(exit 126\)$"):
+        runner.run([str(shut)])
     with pytest.raises(CommandFailed, match=r"no answer within 0\.05 s"):
         runner.run(["sleep", "2"], timeout=0.05)
 
