@@ -166,7 +166,8 @@ def mtu_mismatch(ring: Ring) -> Iterator[Found]:
     """Both ends of every rail compared."""
     for port, peer in ring.rails:
         roce = {item.device.active_mtu for item in (port, peer)} - {None}
-        if port.link.mtu != peer.link.mtu or len(roce) > 1:
+        lit = port.link.carrier and peer.link.carrier
+        if lit and (port.link.mtu != peer.link.mtu or len(roce) > 1):
             low = min((port, peer), key=lambda item: (item.link.mtu or 0, item.device.active_mtu or 0))
             yield Found(
                 f"{port.place} - {peer.place}",

@@ -100,6 +100,18 @@ def left_over(ring: Ring) -> Iterator[Found]:
             )
 
 
+@check("mesh.no_plan", "info", "routes neighbours tc plan", "Objects of SparkRing on a ring whose plan is not here.")
+def no_plan(ring: Ring) -> Iterator[Found]:
+    """Our marks without a plan to compare them with."""
+    for node in ring.nodes.values() if ring.plan is None else ():
+        if words := holdings(node, OUR_PROTOCOL, OUR_PREFERENCES):
+            yield Found(
+                node.name,
+                f"{node.name} holds {words} of SparkRing, but there is no plan here to compare them with.",
+                "set sparkring_plans_dir to where the ring's plan lies.",
+            )
+
+
 @check("mesh.not_in_hardware", "fail", "tc", "A relay filter on a ConnectX port is not in the card's hardware.")
 def not_in_hardware(ring: Ring) -> Iterator[Found]:
     """Relay filters by which the kernel would have to forward."""

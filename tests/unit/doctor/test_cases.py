@@ -56,6 +56,8 @@ def change(surveys: dict[str, Any], entry: dict[str, Any]) -> None:
             place[last] += copy.deepcopy(entry["add"])
         elif "first" in entry:
             place[last] = copy.deepcopy(entry["first"]) + place[last]
+        elif "without" in entry:
+            place[last] = [item for item in place[last] if not entry["without"].items() <= item.items()]
         elif entry.get("drop"):
             del place[last]
         else:
