@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 MAKEFLAGS += --no-print-directory
 
 STAGES := python3 tests/ci/stages.py
-SCENARIOS := prepare survey plan
+SCENARIOS := prepare survey plan hairpin
 RING_SCENARIOS := lab fabric verify
 
 .PHONY: help setup lab lab-down test test-lab test-ring lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
