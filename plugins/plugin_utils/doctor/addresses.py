@@ -205,7 +205,7 @@ def dhcp(ring: Ring) -> Iterator[Found]:
 def volatile(ring: Ring) -> Iterator[Found]:
     """Addresses that only a file under /run gives, or nobody."""
     for node, port in each(ring):
-        for address in port.static:
+        for address in port.static if node.survey.networkmanager.running else ():
             if _in_netplan(node, port, address) or port.netdev in node.survey.networkd:
                 continue
             profile = profile_on(node, port)

@@ -19,10 +19,10 @@ PCIE = (32.0, 4)
 
 
 def cages(ring: Ring) -> Iterator[list[Port]]:
-    """The functions of each physical port that a cable of the ring is in."""
+    """The functions of each physical port that a cable of the ring is in; of all where no cable is known."""
     for node in ring.nodes.values():
         for number in (0, 1):
-            if (node.name, number) in ring.far_end:
+            if (node.name, number) in ring.far_end or not ring.cables:
                 functions = [node.ports[number, name] for name in FUNCTIONS if (number, name) in node.ports]
                 if functions:
                     yield functions
@@ -30,8 +30,8 @@ def cages(ring: Ring) -> Iterator[list[Port]]:
 
 def other_end(ring: Ring, port: Port) -> str:
     """The far end of a port's cable in words."""
-    host, number = ring.far_end[port.host, port.number]
-    return f"{host} p{number}"
+    host, number = ring.far_end.get((port.host, port.number), ("", 0))
+    return f"{host} p{number}" if host else "a far end not seen"
 
 
 @check("rdma.missing", "fail", "rdma", "A host shows no RDMA device of a kind that a ring is made of.")
@@ -66,7 +66,8 @@ def link_down(ring: Ring) -> Iterator[Found]:
     numbers = {(end.host, end.port): cable.index for cable in ring.plan.cables for end in (cable.a, cable.b)}
     for functions in cages(ring):
         port = functions[0]
-        if not any(function.link.carrier for function in functions):
+        planned = (port.host, port.number) in numbers
+        if planned and not any(function.link.carrier for function in functions):
             host = ring.far_end[port.host, port.number][0]
             yield Found(
                 port.cage,

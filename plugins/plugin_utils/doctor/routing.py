@@ -152,12 +152,14 @@ def rp_filter(ring: Ring) -> Iterator[Found]:
 
 
 def verdict(node: Node, ingress: str, egress: str) -> tuple[str, str]:
-    """What the firewall does with packets from one netdev to another: ACCEPT or DROP, and by which rule.
+    """What the firewall does with packets from one netdev to another: ACCEPT, DROP or UNKNOWN, and by which rule.
 
     Rules with further conditions (addresses, connection state) accept some of the packets; they count where they
-    accept, since a tool that scopes its rules has them on purpose, and are passed over where they drop.
+    accept, since a tool that scopes its rules has them on purpose, and are passed over where they drop. A chain that
+    the survey does not hold, such as those of ufw, may accept what the policy would drop; Docker's own do not.
     """
     forward = node.survey.forward
+    elsewhere = ""
     for line in forward.rules:
         words = shlex.split(line)
         if words[1] != PLAIN_CHAIN:
@@ -175,11 +177,15 @@ def verdict(node: Node, ingress: str, egress: str) -> tuple[str, str]:
                     break
         elif taken in ("ACCEPT", "DROP"):
             return taken, line
+        elif taken and not taken.startswith("DOCKER"):
+            elsewhere = line
+    if elsewhere:
+        return "UNKNOWN", elsewhere
     return forward.policy or "ACCEPT", f"the policy of {PLAIN_CHAIN}"
 
 
 def _taken(words: list[str], ingress: str, egress: str) -> str:
-    """Target of a rule where it meets the packet: ACCEPT, DROP, RETURN, DOCKER-USER; empty for none."""
+    """Target of a rule where it meets the packet: ACCEPT, DROP, RETURN or a chain; empty for none."""
     rest = words[2:]
     target = rest[rest.index("-j") + 1] if "-j" in rest[:-1] else ""
     for flag, netdev in (("-i", ingress), ("-o", egress)):
