@@ -47,17 +47,22 @@ def look(host: Host, plan: host_plan.HostPlan) -> list[Function]:
     return [look_at(host, plan, link) for link in plan.links] if needed(plan) else []
 
 
+def grouped(functions: list[Function]) -> list[str]:
+    """Judgements, each once with the functions that it is about."""
+    found: dict[str, list[str]] = {}
+    for item in functions:
+        found.setdefault(str(item.judgement), []).append(f"{item.link.netdev} ({item.link.role})")
+    return [f"{words} on {', '.join(names)}" for words, names in found.items()]
+
+
 def refusals(host: Host, plan: host_plan.HostPlan) -> list[str]:
     """Why no relay may be laid on this host yet; empty where its hairpin setting is in effect."""
     if not needed(plan):
         return []
-    found: dict[str, list[str]] = {}
-    for function in look(host, plan):
-        if function.judgement.state != hairpin_state.IN_EFFECT:
-            found.setdefault(str(function.judgement), []).append(f"{function.link.netdev} ({function.link.role})")
+    missing = [item for item in look(host, plan) if item.judgement.state != hairpin_state.IN_EFFECT]
     sentences = [
-        f"{plan.host} relays, and its hairpin setting is {words} on {', '.join(names)}: run {hairpin_state.COMMAND}"
-        for words, names in found.items()
+        f"{plan.host} relays, and its hairpin setting is {words}: run {hairpin_state.COMMAND}"
+        for words in grouped(missing)
     ]
     ending = hairpin_journal.suspended(host)
     return sentences or ([f"{plan.host}: {ending}: run {hairpin_state.COMMAND}"] if ending else [])

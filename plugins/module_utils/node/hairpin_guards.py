@@ -160,10 +160,9 @@ def _profile_mac(host: Host, uuid: str) -> str:
     return host.runner.run(["nmcli", "-e", "no", "-g", field, "connection", "show", "uuid", uuid]).strip().lower()
 
 
-def refusals(host: Host, plan: host_plan.HostPlan, functions: list[Function], live: bool) -> list[str]:
-    """All sentences that forbid a restart now; what cannot be asked is a sentence too."""
+def refusals(host: Host, plan: host_plan.HostPlan, live: bool) -> list[str]:
+    """All that forbids a restart now of functions that are those of the plan; what cannot be asked forbids it too."""
     questions: list[Callable[[], list[str]]] = [
-        lambda: wrong_hardware(host, plan, functions),
         lambda: active_units(host),
         lambda: foreign_filters(host, plan),
         lambda: rdma_users(host, plan),

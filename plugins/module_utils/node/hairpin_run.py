@@ -127,12 +127,12 @@ class _Run:
 
     def refuse(self, functions: list[Function]) -> None:
         """Raise HostError with all that forbids a restart now."""
-        found = [
-            f"the hairpin setting of {item.link.netdev} is {item.judgement}: settle that first"
-            for item in functions
-            if item.judgement.state == hairpin_state.UNKNOWN
-        ]
-        found += hairpin_guards.refusals(self.host, self.plan, functions, self.mode == LIVE)
+        unknown = [item for item in functions if item.judgement.state == hairpin_state.UNKNOWN]
+        found = hairpin_guards.wrong_hardware(self.host, self.plan, functions)
+        if not found:
+            found = [f"the hairpin setting is {words}: settle that first" for words in hairpin.grouped(unknown)]
+        if not found:
+            found = hairpin_guards.refusals(self.host, self.plan, self.mode == LIVE)
         if found:
             raise HostError("; ".join(found))
 

@@ -267,7 +267,8 @@ ALWAYS = [
     (_other_host, re.compile(r"^this is not spark0: its identity is [0-9a-f]{32}: run bind$")),
     (
         _unknown,
-        "the hairpin setting of enp1s0f0np0 is unknown (flow_steering_mode is dmfs, needed is hmfs): settle that first",
+        "the hairpin setting is unknown (flow_steering_mode is dmfs, needed is hmfs) on enp1s0f0np0 (cw_primary):"
+        " settle that first",
     ),
     (_broken("rdma"), "rdma -j resource show qp: rdma is broken (exit 1)"),
     (_broken("tc"), "tc -j qdisc show: tc is broken (exit 1)"),
