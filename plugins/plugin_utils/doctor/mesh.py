@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks, tags
 
 from .registry import Found, check
 from .ring import Node, Ring, role_name
@@ -17,14 +17,18 @@ OUR_PROTOCOL = str(marks.ROUTE_PROTOCOL)
 OUR_PREFERENCES = range(marks.INGRESS_PREFERENCE_BASE + 1, marks.INGRESS_PREFERENCE_BASE + 9)
 
 
+TAGS = {words for left in range(1, tags.MAX_RELAYS + 1) for words in (f"[{tags.tag(left)}]", hex(tags.tag(left)))}
+"""Protocols of relay filters as tc prints them; a software marker's filters are for plain IPv4."""
+
+
 def filters(node: Node, preferences: range) -> list[tuple[str, dict[str, Any]]]:
-    """Flower filters of some preferences on fabric ports, with their netdevs; tc's summary entries left out."""
+    """Relay filters of some preferences on fabric ports, with their netdevs; tc's summary entries left out."""
     return [
         (netdev, item)
         for netdev, traffic in sorted(node.survey.tc.items())
         if netdev in node.netdevs
         for item in traffic.filters
-        if item.get("pref") in preferences and item.get("kind") == "flower" and "options" in item
+        if item.get("pref") in preferences and item.get("protocol") in TAGS and "options" in item
     ]
 
 

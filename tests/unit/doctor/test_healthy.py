@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, survey
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.doctor import examine
-from tests.rings import LAYOUTS
+from tests.rings import LAYOUTS, make_survey, size
+from tests.unit.node import ring as fake_host
 
 from .healthy import Healthy
 
@@ -31,3 +33,37 @@ def test_a_healthy_ring_has_no_finding(layout: str, state: str, tmp_path: Path) 
     assert [finding.id for finding in diagnosis.findings] == (["addr.none"] if state == "bare" else [])
     assert all(diagnosis.asked.values())
     assert (diagnosis.ring.plan is not None) == (state == "planned")
+
+
+def test_the_order_in_which_hosts_answer_says_nothing(tmp_path: Path) -> None:
+    ring = Healthy("cycle-4", "foreign")
+    ring.surveys["sr2"]["forward"]["rules"] = []
+    ring.surveys["sr1"]["links"][1]["mtu"] = 1500
+    ring.surveys["sr3"]["kernel"]["release"] = "7.0.0"
+    examined = ring.examined()
+    backwards = dict(reversed(list(examined.items())))
+    assert examine.diagnose(ring.patient(backwards)).findings == examine.diagnose(ring.patient(examined)).findings != []
+
+
+@pytest.mark.parametrize("layout", ["pair", "cycle-4"])
+def test_a_survey_with_little_in_it_is_examined(layout: str) -> None:
+    """One of an earlier version, or of a host that lacks most tools."""
+    examined = {
+        f"sr{position}": {"survey": make_survey(position), "obstacle": None} for position in range(size(layout))
+    }
+    ring = Healthy(layout, "bare")
+    assert examine.diagnose(ring.patient(examined)).findings == []
+
+
+def test_what_a_host_really_shows_is_understood(tmp_path: Path) -> None:
+    """The survey of the node library's own pretend host, before and after it got its plan."""
+    kernel = fake_host.fake(tmp_path, docker=True)
+    before = survey.take(kernel.host())
+    fabric.setup(kernel.host(), fake_host.host_plan(), fake_host.PROGRAM, None, False)
+    after = survey.take(kernel.host())
+    found = []
+    for one in (before, after):
+        patient = examine.Patient("lab", ["spark0"], {"spark0": {"survey": one, "obstacle": None}})
+        found.append({finding.id for finding in examine.diagnose(patient).findings})
+    # The pretend host has no GID table.
+    assert found == [{"addr.none"}, {"gid.missing", "mesh.no_plan"}]
