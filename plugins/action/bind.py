@@ -15,8 +15,14 @@ from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory i
 class ActionModule(PlanAction):
     """A shell over ``plugin_utils.ring``; see ``plugins/modules/bind.py``."""
 
-    arguments: ClassVar[dict[str, Any]] = {**ARGUMENTS, "surveys": {"type": "dict", "required": True}}
+    arguments: ClassVar[dict[str, Any]] = {
+        **ARGUMENTS,
+        "surveys": {"type": "dict", "required": True},
+        "partial": {"type": "bool", "default": False},
+        "adopt": {"type": "bool"},
+    }
 
     def work(self, rings: list[Inventory], given: dict[str, Any]) -> runs.Outcome:
         """Bindings of the rings from the surveys of their hosts."""
-        return runs.bind(rings, given["surveys"], Path(given["plans_dir"]), given["mode"])
+        folder = Path(given["plans_dir"])
+        return runs.bind(rings, given["surveys"], folder, given["mode"], given["partial"], given["adopt"])

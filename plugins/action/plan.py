@@ -31,6 +31,8 @@ class ActionModule(ActionBase):
         **ARGUMENTS,
         "bindings": {"type": "dict", "default": {}},
         "applicable": {"type": "bool", "default": False},
+        "degraded": {"type": "raw"},
+        "lost": {"type": "dict"},
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -44,11 +46,14 @@ class ActionModule(ActionBase):
         except (RingError, OSError) as error:
             return {**result, "failed": True, "changed": False, "msg": str(error)}
         changed = outcome.changed and given["mode"] != "check"
-        return {**result, "changed": changed, **outcome.documents, "diff": outcome.diff()}
+        made = {"changed": changed, **outcome.documents, "diff": outcome.diff()}
+        return {**result, **made, "sparkring_lines": outcome.lines}
 
     def work(self, rings: list[Inventory], given: dict[str, Any]) -> runs.Outcome:
         """What this action makes of the rings."""
-        return runs.plan(rings, Path(given["plans_dir"]), given["mode"], given["bindings"], given["applicable"])
+        losses = runs.Losses(given["degraded"], given["lost"])
+        folder = Path(given["plans_dir"])
+        return runs.plan(rings, folder, given["mode"], given["bindings"], given["applicable"], losses)
 
     def _rings(self, task_vars: dict[str, Any]) -> list[Inventory]:
         sources = [str(source) for source in task_vars["ansible_inventory_sources"] or []]

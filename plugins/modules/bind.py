@@ -28,6 +28,15 @@ options:
     description: Surveys of all hosts of the rings, schema C(sparkring.survey/1), by host name.
     type: dict
     required: true
+  partial:
+    description: Let hosts without a survey keep the bindings that stand, for a ring that lost hosts.
+    type: bool
+    default: false
+  adopt:
+    description:
+      - V(true) keeps the addresses that the hosts have where they are valid, V(false) drops adopted ones so that the
+        planner gives them. Without it, what was adopted stays.
+    type: bool
 author: SparkRing contributors (@sparkring)
 """
 
@@ -43,6 +52,10 @@ EXAMPLES = r"""
 RETURN = r"""
 rings:
   description: The bindings of each ring, schema C(sparkring.bindings/1), by ring name.
+  returned: success
+  type: dict
+lost:
+  description: What of each ring the surveys show as lost (C(cables), C(hosts), C(reasons)), by ring name.
   returned: success
   type: dict
 """

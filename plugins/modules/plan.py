@@ -37,6 +37,17 @@ options:
       - Lets a check run plan with bindings that it did not write.
     type: dict
     default: {}
+  degraded:
+    description:
+      - What the ring is planned without. V(auto) takes it from O(lost); else a mapping with C(cables), a list of cable
+        numbers, and C(hosts), a list of host names. The plan is then that of the longest line that is left.
+      - Without it the ring is planned whole, or, where O(mode=check), as it stands on disk.
+    type: raw
+  lost:
+    description:
+      - What of each ring the surveys show as lost, by ring, as M(sparkring.cluster.bind) returns it. A ring that stands
+        on disk as degraded is not planned whole while something is lost.
+    type: dict
 author: SparkRing contributors (@sparkring)
 """
 

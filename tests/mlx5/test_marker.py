@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import SOURCE, Marker
-from .wire import MASK, VALUE, WORDS, create_calls, hold, rules_of
+from .wire import MASK, MATCHER, VALUE, WORDS, create_calls, hold, rules_of
 
 ADDRESSES = {"198.18.2.2": "c6120202", "198.18.15.1": "c6120f01", "10.255.0.128": "0aff0080"}
 
@@ -22,6 +22,27 @@ def test_the_bytes_of_every_tag(marker: Marker, tag: str) -> None:
     hold(marker, "--device", "rocep1s0f0", *rules_of(rules), "--managed")
     assert marker.calls("create_matcher", "create_action", "create_flow") == create_calls(rules, ADDRESSES)
     assert len(MASK) == len(VALUE.format(destination="00000000")) == 2 * 384
+
+
+def test_the_source_port_stands_at_byte_28_behind_the_destinations(marker: Marker) -> None:
+    """The older rule: a matcher of its own, priority 1, that looks at the UDP source port alone."""
+    arguments = ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--source-port", "65535=0x88b5"]
+    line, error, status = hold(marker, *arguments, "--managed")
+    assert (status, error) == (0, "")
+    rules = {"198.18.2.2": "0x88b5", "source-port/65535": "0x88b5"}
+    assert json.loads(line) == {"device": "rocep1s0f0", "rules": rules, "installed": 2}
+    port = "00" * 28 + "ffff" + "00" * 354
+    destination = create_calls({"198.18.2.2": "0x88b5"}, ADDRESSES)
+    words = {"size": 8, "words": WORDS["0x88b5"], "ft_type": 4}
+    assert marker.calls("create_matcher", "create_action", "create_flow") == [
+        destination[0],
+        {**MATCHER, "priority": 1, "mask": port},
+        *destination[1:],
+        {"call": "create_action", **words},
+        {"call": "create_flow", "flow": 2, "size": 384, "value": port, "actions": 1, "words": WORDS["0x88b5"]},
+    ]
+    assert [call["flow"] for call in marker.calls("destroy_flow")] == [2, 1]
+    assert len(marker.calls("destroy_matcher")) == 2
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -76,6 +97,14 @@ def test_sixty_four_rules_fit_and_no_more(marker: Marker) -> None:
             ["--rule", "198.18.2.2=0x88b5", "--rule", "198.18.2.2=0x88b6"],
             "rule 198.18.2.2=0x88b6: 198.18.2.2 has a rule already",
         ),
+        (["--source-port", "65535=0x0800"], "rule 65535=0x0800: the tag must be 0x88b5..0x88bb"),
+        (["--source-port", "65536=0x88b5"], "rule 65536=0x88b5: PORT=TAG is needed"),
+        (["--source-port", "0=0x88b5"], "rule 0=0x88b5: PORT=TAG is needed"),
+        (["--source-port", "65535"], "rule 65535: PORT=TAG is needed"),
+        (
+            ["--source-port", "65535=0x88b5", "--source-port", "65534=0x88b5"],
+            "rule 65534=0x88b5: there is a source port already",
+        ),
         ([], "--device, one --rule or more, and --managed or --run-seconds are needed"),
     ],
 )
@@ -97,7 +126,7 @@ def test_a_wrong_rule_is_refused_before_the_device_is_touched(
         ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--run-seconds", "0"],
         ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--run-seconds", "7201"],
         ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--run-seconds", "5s"],
-        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--source-port", "65535=0x88b5", "--managed"],
+        ["--device", "rocep1s0f0", "--rule", "198.18.2.2=0x88b5", "--destination-port", "4791=0x88b5", "--managed"],
     ],
 )
 def test_wrong_arguments_are_refused(marker: Marker, arguments: list[str]) -> None:

@@ -27,7 +27,8 @@ class Link:
     """One cabled endpoint. ``id`` is ``link/<role>``.
 
     ``cable`` is the cable's number; ``address`` like ``198.18.0.1/24``; ``peer_address``
-    without prefix. ``bdf`` is None where the device is not on a PCI bus of its own.
+    without prefix. ``bdf`` is None where the device is not on a PCI bus of its own. An ``adopted``
+    link is configured by what the operator has on the host: it is checked, and no profile is laid.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Link:
     profile_uuid: str
     peer_host: str
     peer_address: str
+    adopted: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,11 @@ class Filter:
 
 @dataclass(frozen=True)
 class MarkerRule:
-    """Tag packets to one far address at their origin. ``id`` is ``marker/<rdma device>/<address>``."""
+    """Tag packets at their origin. ``id`` is ``marker/<rdma device>/<destination>``.
+
+    ``destination`` is one far address, or ``source-port/65535``: the older rule, which tags every packet of the
+    device with that UDP source port for which no address rule holds.
+    """
 
     id: str
     rdma_device: str

@@ -15,6 +15,15 @@ INGRESS_PREFERENCE_BASE = 40
 EGRESS_PREFERENCE = 41
 """tc preference of the virtual marker's egress rules."""
 
+SOURCE_PORT_PREFERENCE = 42
+"""tc preference of the virtual marker's rule by UDP source port; destinations go before it."""
+
+SOURCE_PORT_MATCH = "source-port/"
+"""In place of a marker rule's destination: the rule matches this UDP source port, whatever the destination."""
+
+OLDER_SOURCE_PORT = 65535
+"""UDP source port that the seed images' transports reserve for relayed packets (facts: fabric 5.2)."""
+
 RULE_COMMENT = "sparkring.cluster"
 """iptables comment on every forward rule of ours."""
 

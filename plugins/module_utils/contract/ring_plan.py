@@ -27,7 +27,7 @@ class CableSubnets:
 
 @dataclass(frozen=True)
 class Cable:
-    """One cable; end ``a`` has address .1 in both subnets, end ``b`` .2."""
+    """One cable; end ``a`` has address .1 in both subnets, end ``b`` .2, where they are not adopted."""
 
     index: int
     a: CableEnd
@@ -52,7 +52,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Counts:
-    """Objects of the whole ring (facts: fabric 5.5)."""
+    """Objects of the whole ring (facts: fabric 5.5); ``source_port_rules`` are not among ``marker_rules``."""
 
     mesh_routes: int
     filters: int
@@ -63,6 +63,24 @@ class Counts:
     relays_max: int
     queue_lanes_max: int
     window_min: Optional[int]
+    source_port_rules: int = 0
+
+
+@dataclass(frozen=True)
+class Degraded:
+    """What a ring is planned without, and what is left of it.
+
+    ``cables`` and ``hosts`` are lost; ``out`` are all hosts without a section, cut off ones too. ``line`` are the
+    hosts that are left, along the cables; ``like`` is the layout that they are planned like. ``sentences`` say what
+    the line can carry.
+    """
+
+    cables: List[int]
+    hosts: List[str]
+    out: List[str]
+    line: List[str]
+    like: str
+    sentences: List[str]
 
 
 @dataclass(frozen=True)
@@ -70,7 +88,8 @@ class RingPlan:
     """All that one ring shall be.
 
     ``digest`` is over this document with every digest in it empty. ``blockers`` are sentences
-    that say why the plan may not be applied; none means that it may.
+    that say why the plan may not be applied; none means that it may. ``degraded`` is None for a
+    whole ring.
     """
 
     schema: str
@@ -85,6 +104,7 @@ class RingPlan:
     cables: List[Cable]
     queues: List[Queue]
     hosts: Dict[str, HostPlan]
+    degraded: Optional[Degraded] = None
 
     @classmethod
     def from_plain(cls, value: object) -> RingPlan:

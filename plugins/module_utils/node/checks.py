@@ -210,5 +210,8 @@ QUESTIONS = {
     "mesh.relay.in_hw": Question(_in_hardware, "switch hw-tc-offload on (ethtool -K) and run mesh-setup"),
     "hairpin.in_effect": Question(_hairpin, f"run {hairpin_state.COMMAND}, or read why in docs/hairpin.md"),
     "mesh.marker": Question(_marker, "read journalctl -u 'sparkring-node-marker@*', then run mesh-setup"),
+    "mesh.source_port": Question(
+        _marker, "read journalctl -u 'sparkring-node-marker@*' and the hazard in the plan's README, then run mesh-setup"
+    ),
     "pair.ping": Question(_ping, "check links and routes of the hosts on the way, then run mesh-setup"),
 }

@@ -6,8 +6,11 @@
  * (0x88b5..0x88bb: 0x88b4 + relays to cross) instead of 0x0800. The NIC does it, in its RDMA-TX
  * flow table, before it computes the ICRC. The rules live exactly as long as this process.
  *
- *   marker-mlx5 --device DEV --rule IP=TAG [--rule ...] --managed
- *   marker-mlx5 --device DEV --rule IP=TAG [--rule ...] --run-seconds N
+ * --source-port tags packets by their UDP source port instead, whatever their destination, where no
+ * --rule holds: the older rule of some transports, at the next lower priority.
+ *
+ *   marker-mlx5 --device DEV --rule IP=TAG [--rule ...] [--source-port PORT=TAG] --managed
+ *   marker-mlx5 --device DEV --rule IP=TAG [--rule ...] [--source-port PORT=TAG] --run-seconds N
  *
  * Once all rules are in, one line of JSON goes to standard output and, with NOTIFY_SOCKET set,
  * READY=1 to systemd. SIGTERM and SIGINT remove the rules and end it with 0; a failure ends it with
@@ -50,6 +53,7 @@ enum {
     MATCH_BYTES = 0x180,
     MATCH_CRITERIA_OUTER = 0x1,
     MATCH_ETHERTYPE = 6,
+    MATCH_UDP_SOURCE_PORT = 28,
     MATCH_DESTINATION_IPV4 = 60,
 
     /* set_action_in: type in the top four bits, then the field, then the length in bits. */
@@ -60,8 +64,10 @@ enum {
 
 enum exit_status { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+/* What a rule matches: a destination, or a UDP source port where that is not 0. */
 struct rule {
     struct in_addr destination;
+    uint16_t source_port;
     uint16_t tag;
     struct ibv_flow_action *action;
     struct ibv_flow *flow;
@@ -103,17 +109,57 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format, .
     va_end(arguments);
 }
 
+/* Reads a tag; 0, with a complaint, when it is not one. */
+static uint16_t read_tag(const char *rule, const char *text) {
+    char *end = NULL;
+    unsigned long tag = strncmp(text, "0x", 2) == 0 ? strtoul(text, &end, 16) : 0;
+    if (end == NULL || *end != '\0' || tag < FIRST_TAG || tag > LAST_TAG) {
+        complain("rule %s: the tag must be 0x%x..0x%x", rule, FIRST_TAG, LAST_TAG);
+        return 0;
+    }
+    return (uint16_t)tag;
+}
+
+static bool has_room(const struct settings *settings) {
+    if (settings->rule_count < MAX_RULES)
+        return true;
+    complain("more than %d rules", MAX_RULES);
+    return false;
+}
+
+/* Reads PORT=TAG into the next rule; false, with a complaint, when it is not one. */
+static bool add_source_port(struct settings *settings, const char *text) {
+    struct rule rule = {0};
+    char *end = NULL;
+
+    if (!has_room(settings))
+        return false;
+    errno = 0;
+    long port = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '=' || port < 1 || port > UINT16_MAX) {
+        complain("rule %s: PORT=TAG is needed", text);
+        return false;
+    }
+    for (size_t i = 0; i < settings->rule_count; i++) {
+        if (settings->rules[i].source_port != 0) {
+            complain("rule %s: there is a source port already", text);
+            return false;
+        }
+    }
+    rule.source_port = (uint16_t)port;
+    rule.tag = read_tag(text, end + 1);
+    settings->rules[settings->rule_count++] = rule;
+    return rule.tag != 0;
+}
+
 /* Reads IP=TAG into the next rule; false, with a complaint, when it is not one. */
 static bool add_rule(struct settings *settings, const char *text) {
     char address[INET_ADDRSTRLEN];
     const char *equals = strchr(text, '=');
     struct rule rule = {0};
-    char *end = NULL;
 
-    if (settings->rule_count == MAX_RULES) {
-        complain("more than %d rules", MAX_RULES);
+    if (!has_room(settings))
         return false;
-    }
     if (equals == NULL || (size_t)(equals - text) >= sizeof(address)) {
         complain("rule %s: IP=TAG is needed", text);
         return false;
@@ -124,18 +170,16 @@ static bool add_rule(struct settings *settings, const char *text) {
         complain("rule %s: %s is not an IPv4 address", text, address);
         return false;
     }
-    unsigned long tag = strncmp(equals + 1, "0x", 2) == 0 ? strtoul(equals + 1, &end, 16) : 0;
-    if (end == NULL || *end != '\0' || tag < FIRST_TAG || tag > LAST_TAG) {
-        complain("rule %s: the tag must be 0x%x..0x%x", text, FIRST_TAG, LAST_TAG);
+    rule.tag = read_tag(text, equals + 1);
+    if (rule.tag == 0)
         return false;
-    }
     for (size_t i = 0; i < settings->rule_count; i++) {
-        if (settings->rules[i].destination.s_addr == rule.destination.s_addr) {
+        if (settings->rules[i].source_port == 0 &&
+            settings->rules[i].destination.s_addr == rule.destination.s_addr) {
             complain("rule %s: %s has a rule already", text, address);
             return false;
         }
     }
-    rule.tag = (uint16_t)tag;
     settings->rules[settings->rule_count++] = rule;
     return true;
 }
@@ -156,6 +200,7 @@ static bool read_arguments(struct settings *settings, int argc, char **argv) {
     static const struct option options[] = {
         {"device", required_argument, NULL, 'd'},
         {"rule", required_argument, NULL, 'r'},
+        {"source-port", required_argument, NULL, 'p'},
         {"managed", no_argument, NULL, 'm'},
         {"run-seconds", required_argument, NULL, 's'},
         {NULL, 0, NULL, 0},
@@ -169,6 +214,10 @@ static bool read_arguments(struct settings *settings, int argc, char **argv) {
             break;
         case 'r':
             if (!add_rule(settings, optarg))
+                return false;
+            break;
+        case 'p':
+            if (!add_source_port(settings, optarg))
                 return false;
             break;
         case 'm':
@@ -230,18 +279,56 @@ static void set_match(struct match *match, uint16_t ethertype, in_addr_t destina
     memcpy(&match->bytes[MATCH_DESTINATION_IPV4], &destination, sizeof(destination));
 }
 
-static struct mlx5dv_flow_matcher *create_matcher(struct ibv_context *context) {
+static void set_port_match(struct match *match, uint16_t source_port) {
+    uint16_t network_port = htons(source_port);
+    memset(match, 0, sizeof(*match));
+    match->size = MATCH_BYTES;
+    memcpy(&match->bytes[MATCH_UDP_SOURCE_PORT], &network_port, sizeof(network_port));
+}
+
+/* The matchers of a device: destinations go before source ports. */
+enum { BY_DESTINATION, BY_SOURCE_PORT, MATCHERS };
+
+static int kind_of(const struct rule *rule) {
+    return rule->source_port == 0 ? BY_DESTINATION : BY_SOURCE_PORT;
+}
+
+static struct mlx5dv_flow_matcher *create_matcher(struct ibv_context *context, int kind) {
     struct match mask;
-    set_match(&mask, 0xffff, 0xffffffff);
+    if (kind == BY_DESTINATION)
+        set_match(&mask, 0xffff, 0xffffffff);
+    else
+        set_port_match(&mask, 0xffff);
     struct mlx5dv_flow_matcher_attr attributes = {
         .type = IBV_FLOW_ATTR_NORMAL,
-        .priority = 0,
+        .priority = (uint16_t)kind,
         .match_criteria_enable = MATCH_CRITERIA_OUTER,
         .match_mask = (struct mlx5dv_flow_match_parameters *)&mask,
         .comp_mask = MLX5DV_FLOW_MATCHER_MASK_FT_TYPE,
         .ft_type = MLX5DV_FLOW_TABLE_TYPE_RDMA_TX,
     };
     return mlx5dv_create_flow_matcher(context, &attributes);
+}
+
+static bool create_matchers(struct ibv_context *context, const struct settings *settings,
+                            struct mlx5dv_flow_matcher **matchers) {
+    for (size_t i = 0; i < settings->rule_count; i++) {
+        int kind = kind_of(&settings->rules[i]);
+        if (matchers[kind] == NULL)
+            matchers[kind] = create_matcher(context, kind);
+        if (matchers[kind] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool destroy_matchers(struct mlx5dv_flow_matcher **matchers) {
+    bool destroyed = true;
+    for (int kind = MATCHERS; kind-- > 0;) {
+        if (matchers[kind] != NULL && mlx5dv_destroy_flow_matcher(matchers[kind]) != 0)
+            destroyed = false;
+    }
+    return destroyed;
 }
 
 static bool install_rule(struct ibv_context *context, struct mlx5dv_flow_matcher *matcher,
@@ -258,13 +345,25 @@ static bool install_rule(struct ibv_context *context, struct mlx5dv_flow_matcher
         return false;
 
     struct match value;
-    set_match(&value, ETHERTYPE_IPV4, rule->destination.s_addr);
+    if (kind_of(rule) == BY_DESTINATION)
+        set_match(&value, ETHERTYPE_IPV4, rule->destination.s_addr);
+    else
+        set_port_match(&value, rule->source_port);
     struct mlx5dv_flow_action_attr attributes[] = {
         {.type = MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION, .action = rule->action},
     };
     rule->flow =
         mlx5dv_create_flow(matcher, (struct mlx5dv_flow_match_parameters *)&value, 1, attributes);
     return rule->flow != NULL;
+}
+
+/* The name of what a rule matches, in a buffer that the next call overwrites. */
+static const char *match_name(const struct rule *rule) {
+    static char name[sizeof("source-port/65535")];
+    if (kind_of(rule) == BY_DESTINATION)
+        return inet_ntoa(rule->destination);
+    snprintf(name, sizeof(name), "source-port/%hu", rule->source_port);
+    return name;
 }
 
 /* Removes what is installed, the last first; false when the device refused something. */
@@ -282,13 +381,13 @@ static bool remove_rules(struct settings *settings) {
     return removed;
 }
 
-static bool install_rules(struct ibv_context *context, struct mlx5dv_flow_matcher *matcher,
+static bool install_rules(struct ibv_context *context, struct mlx5dv_flow_matcher **matchers,
                           struct settings *settings) {
     for (size_t i = 0; i < settings->rule_count; i++) {
         struct rule *rule = &settings->rules[i];
-        if (!install_rule(context, matcher, rule)) {
-            complain("%s: the rule for %s was refused: %s", settings->device,
-                     inet_ntoa(rule->destination), strerror(errno));
+        if (!install_rule(context, matchers[kind_of(rule)], rule)) {
+            complain("%s: the rule for %s was refused: %s", settings->device, match_name(rule),
+                     strerror(errno));
             return false;
         }
     }
@@ -298,8 +397,8 @@ static bool install_rules(struct ibv_context *context, struct mlx5dv_flow_matche
 static void report_installed(const struct settings *settings) {
     printf("{\"device\": \"%s\", \"rules\": {", settings->device);
     for (size_t i = 0; i < settings->rule_count; i++)
-        printf("%s\"%s\": \"0x%04x\"", i == 0 ? "" : ", ",
-               inet_ntoa(settings->rules[i].destination), settings->rules[i].tag);
+        printf("%s\"%s\": \"0x%04x\"", i == 0 ? "" : ", ", match_name(&settings->rules[i]),
+               settings->rules[i].tag);
     printf("}, \"installed\": %zu}\n", settings->rule_count);
     fflush(stdout);
 }
@@ -359,19 +458,20 @@ static bool hold(struct ibv_context *context, const struct settings *settings) {
 }
 
 static enum exit_status mark(struct ibv_context *context, struct settings *settings) {
-    struct mlx5dv_flow_matcher *matcher = create_matcher(context);
-    if (matcher == NULL) {
+    struct mlx5dv_flow_matcher *matchers[MATCHERS] = {NULL};
+    if (!create_matchers(context, settings, matchers)) {
         complain("%s: RDMA-TX flow rules are refused: %s", settings->device, strerror(errno));
+        destroy_matchers(matchers);
         return EXIT_FAILED;
     }
-    bool held = install_rules(context, matcher, settings);
+    bool held = install_rules(context, matchers, settings);
     if (held) {
         report_installed(settings);
         notify_ready();
         held = hold(context, settings);
     }
     bool removed = remove_rules(settings);
-    if (mlx5dv_destroy_flow_matcher(matcher) != 0)
+    if (!destroy_matchers(matchers))
         removed = false;
     if (held && !removed)
         complain("%s: not all rules could be removed one by one", settings->device);

@@ -24,7 +24,7 @@ BUILD_RECORD = marks.LIB_DIR + "/marker.json"
 
 
 class Rule(NamedTuple):
-    """One planned marker rule of one RDMA device."""
+    """One planned marker rule of one RDMA device; ``destination`` may be a source port, as the plan writes it."""
 
     netdev: str
     destination: str
@@ -96,8 +96,10 @@ def running_compiled(host: Host) -> list[dict[str, Any]]:
             continue
         device = words[words.index("--device") + 1]
         for position, word in enumerate(words):
-            if word == "--rule":
+            if word in ("--rule", "--source-port"):
                 destination, _, tag = words[position + 1].partition("=")
+                if word == "--source-port":
+                    destination = marks.SOURCE_PORT_MATCH + destination
                 found.append({"device": device, "destination": destination, "tag": tag, "extra": []})
     return found
 
@@ -105,9 +107,12 @@ def running_compiled(host: Host) -> list[dict[str, Any]]:
 # The software marker --------------------------------------------------------------------------
 
 
+PREFERENCES = (marks.EGRESS_PREFERENCE, marks.SOURCE_PORT_PREFERENCE)
+
+
 def software_rules(printed: Any) -> list[dict[str, Any]]:
-    """Software marker rules at our preference in an answer of ``tc -j filter show``."""
-    rules = [tc.marker_rule(entry) for entry in tc.entries(printed) if entry.get("pref") == marks.EGRESS_PREFERENCE]
+    """Software marker rules at our preferences in an answer of ``tc -j filter show``."""
+    rules = [tc.marker_rule(entry) for entry in tc.entries(printed) if entry.get("pref") in PREFERENCES]
     return [fields for fields in rules if fields is not None]
 
 
@@ -125,17 +130,17 @@ def lay_software(host: Host, rules: list[Rule]) -> None:
                 del wanted[fields["destination"]]
                 handles.add(fields["handle"])
             else:
-                lines.append(tc.delete_marker(netdev, marks.EGRESS_PREFERENCE, fields["handle"]))
+                lines.append(tc.delete_marker(netdev, fields["destination"], fields["handle"]))
         free = (handle for handle in range(1, 1 + len(wanted) + len(handles)) if handle not in handles)
         for destination, tag in wanted.items():
-            lines.append(tc.add_marker(netdev, marks.EGRESS_PREFERENCE, next(free), destination, tag))
+            lines.append(tc.add_marker(netdev, next(free), destination, tag))
         host.runner.batch("tc", lines)
 
 
 def take_software(host: Host, netdev: str, destinations: set[str]) -> None:
     """Remove the software marker rules for these destinations from one netdev, as far as they are there."""
     gone = [rule for rule in _laid(host, netdev) if rule["destination"] in destinations]
-    host.runner.batch("tc", [tc.delete_marker(netdev, marks.EGRESS_PREFERENCE, rule["handle"]) for rule in gone])
+    host.runner.batch("tc", [tc.delete_marker(netdev, rule["destination"], rule["handle"]) for rule in gone])
 
 
 # The unit -------------------------------------------------------------------------------------
@@ -176,7 +181,11 @@ def compiled_command(device: str, rules: list[Rule]) -> list[str]:
     """The compiled marker's command line for the rules of one RDMA device."""
     command = [marks.MARKER_PATH, "--device", device]
     for rule in rules:
-        command += ["--rule", f"{rule.destination}={rule.tag}"]
+        if rule.destination.startswith(marks.SOURCE_PORT_MATCH):
+            port = rule.destination[len(marks.SOURCE_PORT_MATCH) :]
+            command += ["--source-port", f"{port}={rule.tag}"]
+        else:
+            command += ["--rule", f"{rule.destination}={rule.tag}"]
     return command
 
 

@@ -162,7 +162,7 @@ def _ingress_filter(state: State, netdev: str, entry: dict[str, Any]) -> None:
 
 
 def _egress_filter(state: State, plan: host_plan.HostPlan, netdev: str, entry: dict[str, Any]) -> None:
-    if entry.get("pref") != marks.EGRESS_PREFERENCE:
+    if entry.get("pref") not in markers.PREFERENCES:
         return
     fields = tc.marker_rule(entry)
     if fields is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..contract import tags
+from ..contract import marks, tags
 
 MAC_BYTES = tuple(range(6))
 TYPE_BYTES = (12, 13)
@@ -153,14 +153,17 @@ def marker_rule(entry: dict[str, Any]) -> dict[str, Any] | None:
     actions = options.get("actions", [])
     if entry.get("kind") != "flower" or protocol_number(entry.get("protocol")) != tags.IPV4:
         return None
-    if "dst_ip" not in keys or not actions or any(action.get("kind") != "pedit" for action in actions):
+    match = "dst_ip" if "dst_ip" in keys else "src_port"
+    if match not in keys or not actions or any(action.get("kind") != "pedit" for action in actions):
         return None
     header = written_header(actions)
-    extra = unexpected_keys(entry, ["dst_ip", "ip_proto", "dst_port"])
+    extra = unexpected_keys(entry, [match, "ip_proto", "dst_port"])
     if keys.get("ip_proto") != "udp" or str(keys.get("dst_port")) != str(ROCE_PORT) or mac_of(header):
         extra.append("match")
     return {
-        "destination": str(keys["dst_ip"]).split("/32")[0],
+        "destination": str(keys[match]).split("/32")[0]
+        if match == "dst_ip"
+        else f"{marks.SOURCE_PORT_MATCH}{keys[match]}",
         "tag": type_of(header),
         "handle": options.get("handle", entry.get("handle")),
         "extra": extra,
@@ -185,15 +188,25 @@ def delete_filter(body: dict[str, Any]) -> str:
     return " ".join([*words, "pref", str(body["preference"]), "handle", str(body["handle"]), "flower"])
 
 
-def add_marker(netdev: str, preference: int, handle: int, destination: str, tag: str) -> str:
+def marker_preference(destination: str) -> int:
+    """Preference of the rule for a destination, or for a source port in its place."""
+    by_port = destination.startswith(marks.SOURCE_PORT_MATCH)
+    return marks.SOURCE_PORT_PREFERENCE if by_port else marks.EGRESS_PREFERENCE
+
+
+def add_marker(netdev: str, handle: int, destination: str, tag: str) -> str:
     """The line that lays one software marker rule."""
-    words = ["filter", "add", "dev", netdev, "egress", "protocol", "ip", "pref", str(preference)]
-    words += ["handle", str(handle), "flower", "dst_ip", destination, "ip_proto", "udp"]
+    match = ["dst_ip", destination]
+    if destination.startswith(marks.SOURCE_PORT_MATCH):
+        match = ["src_port", destination[len(marks.SOURCE_PORT_MATCH) :]]
+    words = ["filter", "add", "dev", netdev, "egress", "protocol", "ip", "pref", str(marker_preference(destination))]
+    words += ["handle", str(handle), "flower", "ip_proto", "udp", *match]
     words += ["dst_port", str(ROCE_PORT), "action", "pedit", "ex", "munge", "eth", "type", "set", tag]
     return " ".join(words)
 
 
-def delete_marker(netdev: str, preference: int, handle: int) -> str:
+def delete_marker(netdev: str, destination: str, handle: int) -> str:
     """The line that takes one software marker rule away."""
-    words = ["filter", "del", "dev", netdev, "egress", "protocol", "ip", "pref", str(preference)]
+    preference = str(marker_preference(destination))
+    words = ["filter", "del", "dev", netdev, "egress", "protocol", "ip", "pref", preference]
     return " ".join([*words, "handle", str(handle), "flower"])

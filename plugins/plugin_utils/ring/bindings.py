@@ -80,14 +80,22 @@ def needed_roles(inventory: Inventory, position: int) -> list[str]:
     return [role.name for role in ROLES if role.port in inventory.shape.ports(position)]
 
 
-def bind(inventory: Inventory, surveys: Mapping[str, Any]) -> Bindings:
-    """Bindings of a ring from the surveys of all its hosts."""
+def bind(inventory: Inventory, surveys: Mapping[str, Any], standing: Bindings | None = None) -> Bindings:
+    """Bindings of a ring from the surveys of its hosts.
+
+    ``standing`` bindings serve the hosts that were not surveyed, and keep the adopted addresses of the others.
+    """
     hosts: dict[str, BoundHost] = {}
     owner: dict[str, str] = {}
     for position, host in enumerate(inventory.hosts):
-        if host.name not in surveys:
+        before = standing.hosts.get(host.name) if standing else None
+        if surveys.get(host.name):
+            bound = _bind_host(host.name, surveys[host.name], needed_roles(inventory, position))
+            bound = keep_addresses(bound, before) if before else bound
+        elif before:
+            bound = before
+        else:
             raise RingError(f"Ring {inventory.ring}: {host.name} was not surveyed; run bind for the whole ring.")
-        bound = _bind_host(host.name, surveys[host.name], needed_roles(inventory, position))
         other = owner.setdefault(bound.identity, host.name)
         if other != host.name:
             raise RingError(
@@ -96,6 +104,17 @@ def bind(inventory: Inventory, surveys: Mapping[str, Any]) -> Bindings:
             )
         hosts[host.name] = bound
     return Bindings(ring=inventory.ring, hosts=hosts)
+
+
+def keep_addresses(host: BoundHost, before: BoundHost) -> BoundHost:
+    """The host with the adopted addresses that it had."""
+    endpoints = {
+        role: endpoint.model_copy(update={"address": before.endpoints[role].address})
+        if role in before.endpoints
+        else endpoint
+        for role, endpoint in host.endpoints.items()
+    }
+    return host.model_copy(update={"endpoints": endpoints})
 
 
 def differences(bound: Bindings, seen: Bindings) -> list[str]:
@@ -136,6 +155,9 @@ def _host_differences(before: BoundHost, now: BoundHost) -> list[str]:
                         f"{has.rdma_device} now carries {word} {getattr(has, field)}, "
                         f"bindings say {getattr(was, field)}; {ACCEPT}."
                     )
+            if was.address != has.address:
+                now_has, had = (endpoint.address or "none of its own" for endpoint in (has, was))
+                found.append(f"{has.netdev} has adopted address {now_has}, bindings say {had}; {ACCEPT}.")
     return found
 
 

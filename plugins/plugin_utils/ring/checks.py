@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ansible_collections.sparkring.cluster.plugins.module_utils.contract import hairpin_state
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract import hairpin_state, marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.drivers import Driver
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import (
     BaselineRoute,
@@ -73,7 +73,8 @@ def of_mesh(
         if driver.relays_in_nic:
             yield Check("mesh.relay.in_hw", item.id, "in hardware")
     for rule in markers:
-        yield Check("mesh.marker", rule.id, rule.tag)
+        by_port = rule.destination.startswith(marks.SOURCE_PORT_MATCH)
+        yield Check("mesh.source_port" if by_port else "mesh.marker", rule.id, rule.tag)
 
 
 def of_pings(addresses: Iterable[str]) -> Iterator[Check]:

@@ -82,8 +82,10 @@ class _Drawing:
     def __init__(self, plan: RingPlan) -> None:
         self.plan = plan
         self.hosts = sorted(plan.hosts.values(), key=lambda host: host.position)
+        if plan.degraded:
+            self.hosts = [plan.hosts[name] for name in plan.degraded.line]
         self.parts: list[str] = []
-        shape = layouts.layout(plan.layout)
+        shape = layouts.layout(plan.degraded.like if plan.degraded else plan.layout)
         self.round = shape is not None and shape.kind in ("cycle", layouts.SWITCHED)
         count = len(self.hosts)
         self.radius = max(225.0, 190.0 + 23.0 * count) if self.round else 0.0
@@ -145,11 +147,12 @@ class _Drawing:
         facts = [plan.layout, f"{len(self.hosts)} hosts"]
         if plan.cables:
             count = len(plan.cables)
-            facts += [f"{count} cable{'s' if count > 1 else ''}", str(plan.supernet)]
+            facts += [f"{count} cable{'s' if count > 1 else ''}", plan.supernet or "adopted addresses"]
         self._add(self._words(34, 72, " · ".join(facts), "small muted", "start"))
         self._add(self._words(WIDTH - 34, 72, "plan " + plan.digest.partition(":")[2][:12], "small muted mono", "end"))
         right = WIDTH - 34
-        for text in [*(["not bound"] if not plan.bound else []), *(["research"] if plan.research else [])]:
+        warnings = {"not bound": not plan.bound, "research": plan.research, "degraded": plan.degraded is not None}
+        for text in [text for text, holds in warnings.items() if holds]:
             width = 22 + 7.2 * len(text)
             self._add(f'<rect class="warn" x="{_n(right - width)}" y="30" width="{_n(width)}" height="24" rx="12"/>')
             self._add(self._words(right - width / 2, 46.5, text, "small warned"))

@@ -19,12 +19,15 @@ FABRIC_NETDEV = re.compile(r"enP?\d*p\d+s\d+f[01]np[01]")
 """DGX OS names of ConnectX functions (facts: fabric 1)."""
 RING_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 WIDEST = 16
+SOURCE_PORT_LAYOUT = "cycle-4"
+"""The one layout that the transports with the older source-port rule know (facts: fabric 0)."""
 VARIABLES = (
     "ansible_host",
     "ansible_port",
     "sparkring_layout",
     "sparkring_supernet",
     "sparkring_allow_research",
+    "sparkring_source_port_rule",
     "sparkring_management_interface",
     "sparkring_endpoints",
 )
@@ -55,6 +58,7 @@ class Inventory(Strict):
     layout: str
     supernet: str | None = None
     allow_research: bool = False
+    source_port_rule: bool = Field(default=False, description="cycle-4 only: tag packets by UDP source port too")
     hosts: list[InventoryHost]
 
     @property
@@ -83,6 +87,7 @@ def read(ring: str, variables: Mapping[str, Any], hosts: Sequence[tuple[str, Map
             layout=variables["sparkring_layout"],
             supernet=variables.get("sparkring_supernet"),
             allow_research=variables.get("sparkring_allow_research", False),
+            source_port_rule=variables.get("sparkring_source_port_rule", False),
             hosts=[
                 InventoryHost(
                     name=name,
@@ -113,6 +118,11 @@ def check(inventory: Inventory) -> None:
             "rename the group."
         )
     _check_hosts(inventory, shape)
+    if inventory.source_port_rule and shape.name != SOURCE_PORT_LAYOUT:
+        raise RingError(
+            f"Ring {ring}: sparkring_source_port_rule is for {SOURCE_PORT_LAYOUT} alone, and the layout is "
+            f"{shape.name}; unset it."
+        )
     if shape.kind == layouts.SWITCHED:
         _check_endpoints(inventory)
     else:
@@ -148,6 +158,18 @@ def check_rings(rings: Sequence[Inventory]) -> None:
     networks = sorted((inventory.network, inventory.ring) for inventory in rings if inventory.shape.cables)
     for (network, ring), (other, other_ring) in itertools.pairwise(networks):
         if network.overlaps(other):
+            first, second = sorted((ring, other_ring))
+            raise RingError(
+                f"Rings {first} and {second} share subnet {max(network, other, key=lambda item: item.prefixlen)}; "
+                "give one of them another sparkring_supernet."
+            )
+
+
+def check_subnets(rings: Mapping[str, Sequence[str]]) -> None:
+    """Refuse planned rings of one run whose cables, adopted ones too, share a subnet."""
+    networks = sorted((IPv4Network(subnet), ring) for ring, subnets in rings.items() for subnet in subnets)
+    for (network, ring), (other, other_ring) in itertools.pairwise(networks):
+        if ring != other_ring and network.overlaps(other):
             first, second = sorted((ring, other_ring))
             raise RingError(
                 f"Rings {first} and {second} share subnet {max(network, other, key=lambda item: item.prefixlen)}; "

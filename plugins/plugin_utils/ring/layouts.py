@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.endpoints import FUNCTIONS
 
@@ -45,21 +46,73 @@ Path = tuple[Hop, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """A ring's shape. ``size`` is None where any number of hosts will do."""
+    """A ring's shape. ``size`` is None where any number of hosts will do.
+
+    ``kept`` are the cables that a degraded ring still uses, None where it has them all. Positions, cable numbers and
+    ports of what is left are those of the whole ring, and so are the addresses that follow from them.
+    """
 
     name: str
     kind: str
     size: int | None
+    kept: frozenset[int] | None = None
 
     @functools.cached_property
     def cables(self) -> tuple[Cable, ...]:
         """Cables in order; none for a switched ring."""
+        return tuple(cable for cable in self._all_cables() if self.kept is None or cable.index in self.kept)
+
+    def _all_cables(self) -> tuple[Cable, ...]:
         if self.size is None:
             return ()
         if self.kind == "pair":
             return (Cable(0, (0, 0), (1, 0)),)
         count = self.size if self.kind == "cycle" else self.size - 1
         return tuple(Cable(index, (index, 0), ((index + 1) % self.size, 1)) for index in range(count))
+
+    @functools.cached_property
+    def members(self) -> tuple[int, ...]:
+        """Positions that cables still join to each other; all of the whole ring's."""
+        if self.kept is None:
+            return tuple(range(self.size or 0))
+        return tuple(sorted({position for position, _port in self.wiring}))
+
+    def left(self, cables: Collection[int], hosts: Collection[int]) -> Layout | None:
+        """What is left without some cables and positions: the longest piece, the one nearest the head of two alike.
+
+        Itself where nothing is lost, None where no cable is left.
+        """
+        usable = [
+            cable
+            for cable in self.cables
+            if cable.index not in cables and not {cable.first[0], cable.second[0]} & set(hosts)
+        ]
+        if len(usable) == len(self.cables):
+            return self
+        pieces: list[tuple[set[int], set[int]]] = []
+        for cable in usable:
+            ends, indexes = {cable.first[0], cable.second[0]}, {cable.index}
+            for piece in [piece for piece in pieces if piece[0] & ends]:
+                pieces.remove(piece)
+                ends, indexes = ends | piece[0], indexes | piece[1]
+            pieces.append((ends, indexes))
+        if not pieces:
+            return None
+        longest = max(pieces, key=lambda piece: (len(piece[0]), -min(piece[0])))
+        return replace(self, kept=frozenset(longest[1]))
+
+    @property
+    def line(self) -> tuple[int, ...]:
+        """Positions of a degraded ring along its cables, port 0 of each towards the next."""
+        start = next(position for position in self.members if (position, 1) not in self.wiring)
+        return (start, *(hop.end for hop in self.walk(start, 0)))
+
+    @property
+    def like(self) -> str:
+        """Name of the layout whose lanes and relays these are."""
+        if self.kept is None:
+            return self.name
+        return "pair" if len(self.members) == 2 else f"path-{len(self.members)}"
 
     @functools.cached_property
     def wiring(self) -> dict[tuple[int, int], tuple[int, int]]:
@@ -79,7 +132,7 @@ class Layout:
     def walk(self, position: int, port: int) -> Path:
         """Hops out of ``port`` and straight on until the line ends or every host was met."""
         hops: list[Hop] = []
-        while (position, port) in self.wiring and len(hops) < (self.size or 0) - 1:
+        while (position, port) in self.wiring and len(hops) < len(self.members) - 1:
             end, in_port = self.wiring[position, port]
             hops.append(Hop(position, port, end, in_port))
             position, port = end, 1 - in_port
@@ -89,9 +142,9 @@ class Layout:
     def paths(self) -> dict[tuple[int, int], tuple[Path, ...]]:
         """Shortest paths between every ordered pair; two of them between opposite hosts, the one by p0 first."""
         found: dict[tuple[int, int], tuple[Path, ...]] = {}
-        for start in range(self.size or 0):
+        for start in self.members:
             walks = [self.walk(start, port) for port in PORTS]
-            for end in range(self.size or 0):
+            for end in self.members:
                 if start == end:
                     continue
                 reaching = [walk[: index + 1] for walk in walks for index, hop in enumerate(walk) if hop.end == end]
@@ -147,9 +200,3 @@ def subnet(supernet: IPv4Network, cable: int, function: str) -> IPv4Network:
     """Cable e has the 2e-th /24 for its primary and the next for its secondary functions."""
     index = 2 * cable + FUNCTIONS.index(function)
     return IPv4Network((int(supernet.network_address) + (index << (32 - SUBNET_PREFIX)), SUBNET_PREFIX))
-
-
-def address(shape: Layout, supernet: IPv4Network, position: int, port: int, function: str) -> IPv4Address:
-    """Address of one endpoint: .1 at the cable's first end, .2 at the other."""
-    cable = shape.cable_at[position, port]
-    return subnet(supernet, cable.index, function).network_address + (1 if cable.first == (position, port) else 2)

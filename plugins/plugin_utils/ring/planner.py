@@ -38,11 +38,12 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_pl
     CableEnd,
     CableSubnets,
     Counts,
+    Degraded,
     Queue,
     RingPlan,
 )
 
-from . import checks, lanes, layouts, proof
+from . import addressing, checks, degraded, lanes, layouts, proof
 from .bindings import Bindings, BoundEndpoint, needed_roles
 from .errors import RingError
 from .inventory import Inventory, management_is_fabric
@@ -55,14 +56,19 @@ OPEN_DRIVER = "mlx5"
 PROFILE_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "sparkring.cluster/profile")
 
 
-def plan(inventory: Inventory, bindings: Bindings | None) -> RingPlan:
+def plan(inventory: Inventory, bindings: Bindings | None, lost: degraded.Lost = degraded.NOTHING) -> RingPlan:
     """The plan of one ring; without bindings MACs and identities stay open and it may not be applied.
 
-    Raises RingError when inventory and bindings do not fit each other or the plan does not hold.
+    With something lost it is the plan of the line that is left. Raises RingError when inventory and bindings do not
+    fit each other or the plan does not hold.
     """
     if bindings is not None:
         _check_bindings(inventory, bindings)
-    made = _Planner(inventory, bindings).ring_plan()
+    rest = degraded.left(inventory, lost)
+    made = _Planner(inventory, bindings, rest.shape).ring_plan()
+    if rest.shape.kept is not None:
+        whole = _Planner(inventory, bindings, inventory.shape).ring_plan().counts
+        made = dataclasses.replace(made, degraded=_degraded(inventory, rest, made.counts, whole))
     proof.prove(made)
     digest = documents.digest(made)
     hosts = {name: dataclasses.replace(host, plan_digest=digest) for name, host in made.hosts.items()}
@@ -94,25 +100,32 @@ def _check_bindings(inventory: Inventory, bindings: Bindings) -> None:
             )
 
 
+def _degraded(inventory: Inventory, rest: degraded.Left, counts: Counts, whole: Counts) -> Degraded:
+    names = [host.name for host in inventory.hosts]
+    return Degraded(
+        cables=rest.lost.cables,
+        hosts=rest.lost.hosts,
+        out=[name for place, name in enumerate(names) if place not in rest.shape.members],
+        line=[names[position] for position in rest.shape.line],
+        like=rest.shape.like,
+        sentences=degraded.sentences(inventory, rest, counts, whole),
+    )
+
+
 class _Planner:
     """One ring's planning: geometry by position, names and MACs from the bindings."""
 
-    def __init__(self, inventory: Inventory, bindings: Bindings | None) -> None:
+    def __init__(self, inventory: Inventory, bindings: Bindings | None, shape: layouts.Layout) -> None:
         self.inventory = inventory
         self.bindings = bindings
-        self.shape = inventory.shape
+        self.shape = shape
+        self.members = shape.members or tuple(range(len(inventory.hosts)))
         self.names = [host.name for host in inventory.hosts]
         self.endpoints = [self._endpoints(name) for name in self.names]
         drivers = [bindings.hosts[name].driver if bindings else OPEN_DRIVER for name in self.names]
         self.drivers: list[Driver] = [DRIVERS[name] for name in drivers]
-        self.addresses: dict[tuple[int, int, str], str] = {}
-        if self.shape.cables:
-            network = inventory.network
-            self.addresses = {
-                (position, port, function): str(layouts.address(self.shape, network, position, port, function))
-                for position, port in self.shape.wiring
-                for function in FUNCTIONS
-            }
+        self.addressing = addressing.of(inventory, shape, bindings)
+        self.addresses = self.addressing.addresses
         self.lanes = lanes.lane_paths(self.shape)
         self.loads = lanes.queue_loads(self.lanes)
         self.shares = lanes.queue_shares(self.shape, self.lanes)
@@ -131,13 +144,15 @@ class _Planner:
 
     def ring_plan(self) -> RingPlan:
         """The whole ring, digests empty."""
-        hosts = {name: self._host(position) for position, name in enumerate(self.names)}
+        hosts = {self.names[position]: self._host(position) for position in self.members}
         research = self.shape.max_relays > tags.QUALIFIED_RELAYS
         return RingPlan(
             schema=documents.PLAN,
             ring=self.inventory.ring,
             layout=self.shape.name,
-            supernet=str(self.inventory.network) if self.shape.cables else None,
+            supernet=str(self.inventory.network)
+            if len(self.addressing.adopted) < len(self.addressing.subnets)
+            else None,
             digest="",
             bound=self.bindings is not None,
             research=research,
@@ -162,7 +177,7 @@ class _Planner:
 
     def _cable(self, cable: layouts.Cable) -> Cable:
         first, second = (CableEnd(self.names[position], port) for position, port in (cable.first, cable.second))
-        subnets = [str(layouts.subnet(self.inventory.network, cable.index, function)) for function in FUNCTIONS]
+        subnets = [str(self.addressing.subnets[cable.index, function]) for function in FUNCTIONS]
         return Cable(cable.index, first, second, CableSubnets(*subnets))
 
     def _queue_names(self, key: lanes.QueueKey) -> tuple[str, str, str]:
@@ -192,7 +207,7 @@ class _Planner:
         return HostPlan(
             schema=documents.HOST_PLAN,
             ring=self.inventory.ring,
-            layout=self.shape.name,
+            layout=self.shape.like,
             host=name,
             position=position,
             plan_digest="",
@@ -217,8 +232,8 @@ class _Planner:
                 if position in origins
             ],
             peers=[
-                Peer(other, place, self._management(place).address)
-                for place, other in enumerate(self.names)
+                Peer(self.names[place], place, self._management(place).address)
+                for place in self.members
                 if place != position
             ],
             checks=found,
@@ -240,6 +255,8 @@ class _Planner:
                 continue
             endpoint = self.endpoints[position][role.name]
             peer, peer_port = self.shape.wiring[place]
+            subnet = (self.shape.cable_at[place].index, role.function)
+            own = self.addresses[position, role.port, role.function]
             links.append(
                 Link(
                     id=f"link/{role.name}",
@@ -251,12 +268,13 @@ class _Planner:
                     rdma_device=endpoint.rdma_device,
                     mac=endpoint.mac,
                     bdf=endpoint.bdf,
-                    address=f"{self.addresses[position, role.port, role.function]}/{layouts.SUBNET_PREFIX}",
+                    address=f"{own}/{self.addressing.subnets[subnet].prefixlen}",
                     mtu=MTU,
                     profile=marks.profile_name(ring, role.name),
                     profile_uuid=str(uuid.uuid5(PROFILE_NAMESPACE, f"{ring}/{name}/{role.name}")),
                     peer_host=self.names[peer],
                     peer_address=self.addresses[peer, peer_port, role.function],
+                    adopted=subnet in self.addressing.adopted,
                 )
             )
         return links
@@ -268,7 +286,7 @@ class _Planner:
             if hop is None:
                 continue
             for function in FUNCTIONS:
-                subnet = str(layouts.subnet(self.inventory.network, cable.index, function))
+                subnet = str(self.addressing.subnets[cable.index, function])
                 via, own = (
                     self.addresses[hop.end, hop.in_port, function],
                     self.endpoint(position, hop.out_port, function),
@@ -325,7 +343,20 @@ class _Planner:
                 markers.append(
                     MarkerRule(f"marker/{own.rdma_device}/{target}", own.rdma_device, own.netdev, target, tag)
                 )
-        return routes, neighbours, markers
+        return routes, neighbours, markers + self._source_port_rules(position)
+
+    def _source_port_rules(self, position: int) -> list[MarkerRule]:
+        """The older rule on each device that a relayed lane leaves by; a line that is left has none."""
+        if not self.inventory.source_port_rule or self.shape.kept is not None:
+            return []
+        match = f"{marks.SOURCE_PORT_MATCH}{marks.OLDER_SOURCE_PORT}"
+        rules = []
+        for lane in self.lanes:
+            if lane.start == position and len(lane.path) > 1:
+                own = self.endpoint(position, lane.path[0].out_port, lane.function)
+                tag = tags.hexadecimal(tags.tag(len(lane.path) - 1))
+                rules.append(MarkerRule(f"marker/{own.rdma_device}/{match}", own.rdma_device, own.netdev, match, tag))
+        return rules
 
     def _filters(self, position: int) -> list[Filter]:
         """Relay filters: for each ingress device, one for each count of relays left that arrives there."""
@@ -436,15 +467,21 @@ class _Planner:
         return found
 
     def _counts(self, hosts: list[HostPlan]) -> Counts:
+        rules = [rule for host in hosts for rule in host.marker_rules]
         windows = [lane.window for host in hosts for lane in host.lanes if lane.window is not None]
         return Counts(
             mesh_routes=sum(len(host.mesh_routes) for host in hosts),
             filters=sum(len(host.filters) for host in hosts),
-            marker_rules=sum(len(host.marker_rules) for host in hosts),
+            marker_rules=sum(not _by_port(rule) for rule in rules),
             markers=sum(len({rule.rdma_device for rule in host.marker_rules}) for host in hosts),
             baseline_routes=sum(len(host.routes) for host in hosts),
             lanes=sum(len(host.lanes) for host in hosts),
             relays_max=self.shape.max_relays,
             queue_lanes_max=max(self.loads.values(), default=0),
             window_min=min(windows, default=None),
+            source_port_rules=sum(map(_by_port, rules)),
         )
+
+
+def _by_port(rule: MarkerRule) -> bool:
+    return rule.destination.startswith(marks.SOURCE_PORT_MATCH)

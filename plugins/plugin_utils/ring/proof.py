@@ -6,6 +6,7 @@ It follows names and cables; the MAC of every hop must be the one that stands at
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import tags
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import (
@@ -35,6 +36,9 @@ class _Proof:
         self.links = {(host.host, link.netdev): link for host in plan.hosts.values() for link in host.links}
         self.at_address = {
             link.address.partition("/")[0]: (host.host, link) for host in plan.hosts.values() for link in host.links
+        }
+        self.network_of = {
+            address: str(IPv4Network(link.address, strict=False)) for address, (_host, link) in self.at_address.items()
         }
         self.filters: dict[tuple[str, str, str], Filter] = {}
         self.mesh: dict[tuple[str, str], MeshRoute] = {}
@@ -70,7 +74,7 @@ class _Proof:
             for route in host.mesh_routes:
                 self.mesh[host.host, route.destination.partition("/")[0]] = route
             for way in host.routes:
-                self.baseline[host.host, _network(way.destination)] = way
+                self.baseline[host.host, way.destination] = way
         if len(self.at_address) != len(self.links):
             yield "two endpoints have one address"
 
@@ -131,11 +135,6 @@ class _Proof:
         for link in self.hosts[place].links:
             if link.peer_address == target:
                 return link.peer_host
-        route = self.baseline.get((place, _network(target)))
+        route = self.baseline.get((place, self.network_of[target]))
         via = self.at_address.get(route.via) if route else None
         return via[0] if via else None
-
-
-def _network(address: str) -> str:
-    """The /24 of an address or subnet, by its first three bytes."""
-    return address.rpartition(".")[0]

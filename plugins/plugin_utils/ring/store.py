@@ -74,6 +74,15 @@ def read_bindings(plans_dir: Path, ring: str) -> Bindings | None:
     return bindings.read(ring, _parse(text, plans_dir / ring / BINDINGS))
 
 
+def read_lost(plans_dir: Path, ring: str) -> dict[str, Any]:
+    """Cables and hosts that the plan on disk does without; empty for a whole ring or where none stands."""
+    path = plans_dir / ring / RING
+    text = _read(path)
+    standing = _parse(text, path) if text is not None else {}
+    lost = standing.get("degraded") if isinstance(standing, dict) else None
+    return {name: lost[name] for name in ("cables", "hosts")} if lost else {}
+
+
 def plan_change(plans_dir: Path, plan: RingPlan) -> Change:
     """What must be written for this plan."""
     texts = {RING: documents.to_text(plan)}
