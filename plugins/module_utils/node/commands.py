@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+DEATH_SECONDS = 2.0
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -33,25 +35,29 @@ class Runner:
 
     def execute(self, command: Sequence[str], stdin: str | None, timeout: float) -> Completed:
         """Start one command and wait for it; this and ``outlasting`` alone touch the host."""
-        environment = dict(os.environ, LC_ALL="C", PATH=SEARCH_PATH)
         try:
-            done = subprocess.run(
+            child = subprocess.Popen(
                 list(command),
-                input=stdin,
-                capture_output=True,
+                stdin=None if stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                timeout=timeout,
-                env=environment,
-                check=False,
+                env=dict(os.environ, LC_ALL="C", PATH=SEARCH_PATH),
             )
         except FileNotFoundError:
             return Completed(127, "", f"{command[0]} is not installed")
         except PermissionError:
             return Completed(126, "", f"only root may run {command[0]}")
+        try:
+            output, errors = child.communicate(stdin, timeout)
         except subprocess.TimeoutExpired:
+            child.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                # One that hangs in the kernel does not even die; it is not waited for.
+                child.communicate(timeout=DEATH_SECONDS)
             return Completed(124, "", f"no answer within {timeout:g} s")
-        return Completed(done.returncode, done.stdout, done.stderr)
+        return Completed(child.returncode, output, errors)
 
     def outlasting(self, command: Sequence[str], timeout: float) -> Completed:
         """Like ``execute``, but a command that takes longer is left to run: ending it midway would do harm.

@@ -10,7 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import units
+import pytest
+
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import commands, units
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import Runner
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.program import program_bytes
 
@@ -37,6 +39,26 @@ def test_a_command_that_hangs_is_neither_ended_nor_waited_for(tmp_path: Path) ->
         os.kill(process, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(process, 0)
+
+
+def test_a_command_in_time_has_its_answer_and_one_that_is_late_is_ended() -> None:
+    done = Runner().execute(["sh", "-c", "cat; echo more >&2; exit 3"], "given", 20)
+    assert done == (3, "given", "more\n")
+    assert Runner().execute(["no-such-tool"], None, 1).status == 127
+    begun = time.monotonic()
+    assert Runner().execute(["sleep", "60"], None, 0.3) == (124, "", "no answer within 0.3 s")
+    assert time.monotonic() - begun < 20
+
+
+def test_a_command_that_cannot_be_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that hangs in the kernel: the signal has no effect."""
+    held: list[subprocess.Popen[str]] = []
+    monkeypatch.setattr(commands, "DEATH_SECONDS", 0.2)
+    kill = subprocess.Popen.kill
+    monkeypatch.setattr(subprocess.Popen, "kill", lambda child: held.append(child))
+    assert Runner().execute(["sleep", "60"], None, 0.2).status == 124
+    kill(held[0])
+    held[0].communicate()
 
 
 def test_the_verb_of_the_boot_unit(tmp_path: Path) -> None:
