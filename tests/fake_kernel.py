@@ -33,6 +33,7 @@ class Link:
     carrier: bool = True
     master: str | None = None
     addresses: list[str] = field(default_factory=list)
+    link_locals: int = 1
 
 
 @dataclass
@@ -157,6 +158,10 @@ class FakeKernel(Runner):
                 "scope": "global",
             }
             for address in link.addresses
+        ]
+        entry["addr_info"] += [
+            {"family": "inet6", "local": f"fe80::{number}", "prefixlen": 64, "scope": "link"}
+            for number in range(1, 1 + link.link_locals)
         ]
         return entry
 

@@ -106,7 +106,7 @@ def desired(plan: host_plan.HostPlan, chain: str, program: bytes | None, marker_
     items: list[Item] = []
     if program is not None:
         items += _files(plan, program, marker_source)
-        items += [_link(link) for link in plan.links]
+        items += [_link(link) for link in plan.links if not link.adopted]
     items += [Item(item.id, QDISC, {"netdev": item.netdev}) for item in plan.qdiscs]
     items += [Item(item.id, SYSCTL, {"key": item.key, "value": item.value}) for item in plan.sysctls]
     items += [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..contract import documents, host_plan, marks, tags
-from . import forward, hairpin, markers, objects, profiles, record, tc, units
+from . import adopted, forward, hairpin, markers, objects, profiles, record, tc, units
 from .host import Host
 from .objects import Item
 
@@ -299,12 +299,17 @@ def _wrong_host(state: State, plan: host_plan.HostPlan) -> list[str]:
 
 def _occupied_links(state: State, plan: host_plan.HostPlan) -> list[str]:
     manager = state.network_manager
-    if plan.links and not manager.running:
+    laid = [link for link in plan.links if not link.adopted]
+    if laid and not manager.running:
         return ["NetworkManager does not run here: run prepare, or start it"]
     ours = {link.profile_uuid for link in plan.links}
     ours |= {profile.uuid for profile in manager.profiles if profile.role is not None}
     found = []
     for link in plan.links:
+        entry = state.links.get(link.netdev)
+        if link.adopted and entry is not None:
+            found += adopted.refusals(link, entry, ipv4_addresses(entry), manager)
+    for link in laid:
         if manager.devices.get(link.netdev) == "unmanaged":
             found.append(f"{link.netdev} is not managed by NetworkManager: let NetworkManager manage it")
         granted = {link.address}
