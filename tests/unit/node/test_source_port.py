@@ -48,7 +48,9 @@ def test_laid_found_mended_and_taken(tmp_path: Path, monkeypatch: pytest.MonkeyP
     outcome = fabric.setup(kernel.host(), plan(False), ring.PROGRAM, None, False)
     assert RULE["id"] in [change["id"] for change in outcome.changes]
     assert [entry for entry in kernel.filters if entry["pref"] == 42] == []
-    assert len([entry for entry in kernel.filters if entry["pref"] == 41]) == len(ring.plan()["marker_rules"])
+    assert len([entry for entry in kernel.filters if (entry["side"], entry["pref"]) == ("egress", 41)]) == len(
+        ring.plan()["marker_rules"]
+    )
 
 
 def test_the_compiled_marker_gets_it_apart() -> None:
