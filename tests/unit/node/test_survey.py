@@ -62,7 +62,7 @@ def test_survey_holds_what_its_schema_promises(kernel: FakeKernel) -> None:
         "bdf": None,
         "master": None,
         "addresses": [],
-        "link_local": [],
+        "link_local": ["fe80::1"],
         "phys_port_name": None,
         "wireless": False,
         "pcie": None,
