@@ -205,6 +205,13 @@ def unreadable(ring: Ring) -> Iterator[Found]:
         )
 
 
+@check("plan.degraded", "warn", "plan", "The ring is planned without a cable or a host that was lost.")
+def degraded(ring: Ring) -> Iterator[Found]:
+    """What the plan says is lost."""
+    if ring.plan is not None and ring.plan.degraded is not None:
+        yield Found(ring.name, ring.plan.degraded.sentences[0], "repair what is lost, then run mesh-setup.")
+
+
 @check(
     "plan.touches_management",
     "fail",

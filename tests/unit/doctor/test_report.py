@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import Degraded
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.doctor import examine, page, report
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.doctor.examine import DoctorError
 from tests import schemas
@@ -133,6 +136,15 @@ def test_a_damaged_plan_is_a_finding_and_the_rest_is_examined(tmp_path: Path) ->
     assert finding.lines()[0] == (
         f"WARN plan.unreadable Ring home: its documents were left out ({tmp_path}/home: ring: missing)."
     )
+
+
+def test_a_ring_that_is_planned_without_a_cable_says_so(tmp_path: Path) -> None:
+    ring = Healthy("pair", "planned")
+    lost = Degraded([1], [], [], ["sr0", "sr1"], "pair", ["Ring home is degraded: cable 1 is lost."])
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/ring.json").write_text(documents.to_text(dataclasses.replace(ring.plan, degraded=lost)))
+    (finding,) = examine.diagnose(ring.patient(ring.examined(), tmp_path)).findings
+    assert finding.lines()[0] == "WARN plan.degraded Ring home is degraded: cable 1 is lost."
 
 
 def test_the_page_is_current() -> None:
