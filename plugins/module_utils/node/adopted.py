@@ -19,7 +19,7 @@ def refusals(
         held = ", ".join(addresses) or "no IPv4 address"
         yield (
             f"{link.netdev} has {held}, adopted is {link.address}: put that back {where}, "
-            "or run bind with sparkring_adopt again"
+            "or run rebind with sparkring_adopt"
         )
     if entry.get("mtu") != link.mtu:
         yield f"{link.netdev} is adopted and has MTU {entry.get('mtu')}: set {link.mtu} {where}"

@@ -24,7 +24,7 @@ from .survey import Survey, SurveyDevice
 
 ROLE_BY_DEVICE = {role.rdma_device: role for role in ROLES}
 _PLACE = re.compile(r"en(P?)\d*p\d+s\d+f([01])np[01]")
-ACCEPT = "run bind to accept the new hardware"
+ACCEPT = "run rebind to accept the new hardware"
 
 
 class BoundManagement(Strict):
@@ -123,9 +123,9 @@ def differences(bound: Bindings, seen: Bindings) -> list[str]:
     for host in sorted(set(bound.hosts) | set(seen.hosts)):
         before, now = bound.hosts.get(host), seen.hosts.get(host)
         if before is None:
-            found.append(f"{host}: the bindings do not know this host; run bind to accept it.")
+            found.append(f"{host}: the bindings do not know this host; run rebind to accept it.")
         elif now is None:
-            found.append(f"{host}: the bindings name it, the inventory does not; run bind to drop it.")
+            found.append(f"{host}: the bindings name it, the inventory does not; run rebind to drop it.")
         else:
             found += [f"{host}: {sentence}" for sentence in _host_differences(before, now)]
     return found
@@ -139,7 +139,7 @@ def _host_differences(before: BoundHost, now: BoundHost) -> list[str]:
         found.append(f"its driver is {now.driver}, bindings say {before.driver}; {ACCEPT}.")
     if before.management != now.management:
         shown, said = (f"{m.netdev} {m.address}/{m.prefix}" for m in (now.management, before.management))
-        found.append(f"it is administered by {shown}, bindings say {said}; run bind to accept it.")
+        found.append(f"it is administered by {shown}, bindings say {said}; run rebind to accept it.")
     for role in ROLE_BY_NAME:
         was, has = before.endpoints.get(role), now.endpoints.get(role)
         if was is None and has is not None:

@@ -98,6 +98,7 @@ def plan(
             store.refuse_plan(item.ring, mode, change)
         made.append(one)
         changes.append(change)
+        lines += _changes(mode, change) if lost == standing else []
         lines += [*_lines(one, standing, losses), *summary.hazards(one)]
     if applicable and (blockers := [sentence for one in made for sentence in one.blockers]):
         raise RingError(" ".join(blockers))
@@ -105,6 +106,13 @@ def plan(
     plain = {one.ring: documents.to_plain(one) for one in made}
     hosts = {name: host for ring in plain.values() for name, host in ring["hosts"].items()}
     return Outcome({"rings": plain, "plans": hosts}, changes, lines)
+
+
+def _changes(mode: str, change: store.Change) -> list[str]:
+    """What replacing documents changes, each without the advice to do so."""
+    if mode != "replace":
+        return []
+    return [sentence.partition("; ")[0].rstrip(".") + "." for sentence in change.sentences]
 
 
 def _subnets(plan: RingPlan) -> list[str]:
@@ -181,6 +189,7 @@ def bind(
             lines += said
         change = store.bindings_change(plans_dir, one)
         store.refuse_bindings(item.ring, mode, change)
+        lines += _changes(mode, change)
         made.append(one)
         changes.append(change)
         lost[item.ring] = degraded.seen(item, one, surveys).model_dump()

@@ -111,7 +111,7 @@ def bindings_change(plans_dir: Path, seen: Bindings) -> Change:
     change.absent = change.changed and change.before[BINDINGS] is None
     if change.changed and not change.absent:
         change.sentences = bindings.differences(bindings.read(seen.ring, _standing(folder / BINDINGS)), seen)
-        change.sentences = change.sentences or [f"{folder / BINDINGS} was edited; run bind to write it again."]
+        change.sentences = change.sentences or [f"{folder / BINDINGS} was edited; run rebind to write it again."]
     return change
 
 

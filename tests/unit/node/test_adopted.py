@@ -62,18 +62,18 @@ def test_no_profile_is_laid_and_none_is_taken(tmp_path: Path, unmanaged: bool) -
 CASES: dict[str, tuple[Callable[[FakeKernel], object], str]] = {
     "another address": (
         lambda k: k.links[CW].addresses.__setitem__(0, "198.18.0.9/24"),
-        f"{CW} has 198.18.0.9/24, adopted is 198.18.0.1/24: put that back where this host configures it, or run bind "
-        "with sparkring_adopt again",
+        f"{CW} has 198.18.0.9/24, adopted is 198.18.0.1/24: put that back where this host configures it, or run rebind "
+        "with sparkring_adopt",
     ),
     "none": (
         lambda k: k.links[CW].addresses.clear(),
         f"{CW} has no IPv4 address, adopted is 198.18.0.1/24: put that back where this host configures it, or run "
-        "bind with sparkring_adopt again",
+        "rebind with sparkring_adopt",
     ),
     "one too many": (
         lambda k: k.links[CW].addresses.append("10.0.0.1/24"),
         f"{CW} has 198.18.0.1/24, 10.0.0.1/24, adopted is 198.18.0.1/24: put that back where this host configures it, "
-        "or run bind with sparkring_adopt again",
+        "or run rebind with sparkring_adopt",
     ),
     "small MTU": (
         lambda k: (setattr(k.links[CW], "mtu", 1500), k.add_profile("mine", CW, active=True)),

@@ -123,25 +123,25 @@ def test_a_host_that_was_not_surveyed() -> None:
             ["spark2", "links", 0, "mac"],
             "02:00:5e:00:99:01",
             "spark2: rocep1s0f0 now carries MAC 02:00:5e:00:99:01, bindings say 02:00:5e:00:02:01; "
-            "run bind to accept the new hardware.",
+            "run rebind to accept the new hardware.",
         ),
         (
             ["spark2", "links", 3, "bdf"],
             "0003:01:00.1",
             "spark2: roceP2p1s0f1 now carries PCI function 0003:01:00.1, bindings say 0002:01:00.1; "
-            "run bind to accept the new hardware.",
+            "run rebind to accept the new hardware.",
         ),
         (
             ["spark0", "identity"],
             "0" * 32,
             "spark0: the machine that answers has identity 00000000000000000000000000000000, "
-            "bindings say ff9153350b0bdededc111e087d6f3202; run bind to accept the new hardware.",
+            "bindings say ff9153350b0bdededc111e087d6f3202; run rebind to accept the new hardware.",
         ),
         (
             ["spark3", "management", "address"],
             "192.168.1.99",
             "spark3: it is administered by enP7s7 192.168.1.99/24, bindings say enP7s7 192.168.1.23/24; "
-            "run bind to accept it.",
+            "run rebind to accept it.",
         ),
     ],
 )
@@ -164,8 +164,8 @@ def test_a_device_that_vanished_or_came() -> None:
     less = bindings.bind(given, seen)
     assert bindings.differences(whole, less) == [
         "spark0: roceP2p1s0f1 (ccw_secondary) is missing, bindings say enP2p1s0f1np1; "
-        "repair it or run bind to accept the new hardware."
+        "repair it or run rebind to accept the new hardware."
     ]
     assert bindings.differences(less, whole) == [
-        "spark0: roceP2p1s0f1 is new as ccw_secondary; run bind to accept the new hardware."
+        "spark0: roceP2p1s0f1 is new as ccw_secondary; run rebind to accept the new hardware."
     ]
