@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +104,34 @@ class Ring:
             for event in run.events
             if event["event"] == "runner_on_ok"
         }
+
+    def shell(self, host: str, command: str, must: bool = True, seconds: float = 120) -> str:
+        """Run a command line as root on one host by ssh alone; what it printed."""
+        number = self.hosts.index(host)
+        done = subprocess.run(
+            [
+                *("ssh", "-n", "-i", str(LAB / "keys" / "operator_ed25519"), "-p", str(2200 + number)),
+                *("-o", f"UserKnownHostsFile={LAB / 'known_hosts'}", "-o", "GlobalKnownHostsFile=/dev/null"),
+                *("-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=5", "-o", "BatchMode=yes"),
+                *("operator@127.0.0.1", "sudo /bin/sh -c " + shlex.quote(command)),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        assert done.returncode == 0 or not must, f"{host}: {command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def command(self, verb: str, *options: str, **variables: Any) -> tuple[int, str]:
+        """Run a verb of the command on the ring; its exit code and what it printed."""
+        words = [str(REPOSITORY / "bin" / "sparkring"), verb, "-i", str(LAB / "inventory" / "hosts.yml"), *options]
+        for name, value in variables.items():
+            words += ["-e", json.dumps({name: value})]
+        done = subprocess.run(
+            words, cwd=REPOSITORY, env={**os.environ, "COLUMNS": "1000"}, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
 
     def lab(self, **arguments: Any) -> None:
         """Do something to the lab itself, as the module ``lab_ring`` does."""

@@ -69,7 +69,8 @@ class Progress:
         findings = result.get("sparkring_findings")
         self.findings += bool(findings)
         self.failures += not findings
-        self.reporter.fail(host, self.lines[host].phase, state, sentence(result))
+        told = unreachable(result) if state == "unreachable" else sentence(result)
+        self.reporter.fail(host, self.lines[host].phase, state, told)
 
     def tick(self) -> bool:
         """Say every 30 seconds that work goes on; true asks ansible-runner to stop."""
@@ -95,6 +96,13 @@ class Progress:
         if playbook_code == 0:
             return OK if self.tasks else COULD_NOT_RUN
         return FINDINGS if self.findings and not self.failures and not self.stopped else COULD_NOT_RUN
+
+
+def unreachable(result: dict[str, Any]) -> str:
+    """What ssh says of a host that does not answer, and what to look at."""
+    said = sentence(result).strip().splitlines()[-1].rstrip(". ")
+    said = said.rpartition("Failed to connect to the host via ssh: ")[2]
+    return f"it does not answer ({said}); see that it is on and that ssh reaches it, then run this again."
 
 
 def sentence(result: dict[str, Any]) -> str:

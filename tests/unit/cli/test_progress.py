@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.cli import progress as progress_module
-from ansible_collections.sparkring.cluster.plugins.plugin_utils.cli.progress import Progress, sentence
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.cli.progress import Progress, sentence, unreachable
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.cli.reporters import Reporter
 
 
@@ -49,7 +49,18 @@ def test_an_unreachable_host_could_not_run(capsys: pytest.CaptureFixture[str]) -
     progress = Progress(Reporter(live=False))
     progress.handle(event("on_unreachable", "spark2", res={"msg": "Host key verification failed."}))
     assert progress.exit_code(4) == 2
-    assert "spark2: Host key verification failed." in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith(
+        "spark2: it does not answer (Host key verification failed); "
+        "see that it is on and that ssh reaches it, then run this again.\n"
+    )
+
+
+def test_what_ansible_puts_around_an_unreachable_host_is_left_out() -> None:
+    said = "Task failed: Failed to connect to the host via ssh: ssh: connect to host 192.0.2.9 port 22: No route to host"
+    assert unreachable({"msg": said}) == (
+        "it does not answer (ssh: connect to host 192.0.2.9 port 22: No route to host); "
+        "see that it is on and that ssh reaches it, then run this again."
+    )
 
 
 def test_failed_items_tell_their_own_sentences() -> None:
