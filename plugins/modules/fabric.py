@@ -30,6 +30,13 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  take_over:
+    description:
+      - Ids of objects of the reference tool that are taken away before the plan is laid; ids that the host lacks are
+        passed over. A refused run lists the ids that stand on the host.
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode:
     description: Says exactly which objects a run would change.
@@ -94,6 +101,7 @@ def main() -> None:
             "program": {"type": "str"},
             "marker_source": {"type": "str"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "take_over": {"type": "list", "elements": "str", "default": []},
         },
         required_if=[("state", "present", ["program"])],
         supports_check_mode=True,
@@ -103,7 +111,8 @@ def main() -> None:
         plan = HostPlan.from_plain(given["plan"])
         if given["state"] == "present":
             program = base64.b64decode(given["program"])
-            outcome = fabric.setup(Host(), plan, program, given["marker_source"], module.check_mode)
+            marker, check = given["marker_source"], module.check_mode
+            outcome = fabric.setup(Host(), plan, program, marker, check, given["take_over"])
         else:
             outcome = fabric.remove(Host(), plan, module.check_mode)
     except (HostError, ValueError, OSError) as error:

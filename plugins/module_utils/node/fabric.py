@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from ..contract import host_plan, marks
-from . import forward, hairpin_journal, identity, markers, objects, observe, profiles, record, tc, units
+from . import forward, hairpin_journal, identity, markers, objects, observe, profiles, record, takeover, tc, units
 from .commands import HostError
 from .diff import ADD, Change, compare
 from .host import Host
@@ -36,15 +36,28 @@ def _outcome(changes: list[Change]) -> Outcome:
     return Outcome([change.plain() for change in changes], before, after)
 
 
-def setup(host: Host, plan: host_plan.HostPlan, program: bytes, marker_source: str | None, check: bool) -> Outcome:
+def setup(
+    host: Host,
+    plan: host_plan.HostPlan,
+    program: bytes,
+    marker_source: str | None,
+    check: bool,
+    take_over: Collection[str] = (),
+) -> Outcome:
     """Lay everything of the plan; ``check`` only says what would be changed.
+
+    ``take_over`` are ids of the reference tool's objects that go before ours are laid.
 
     Raises HostError before the first change when this is the wrong host or something foreign
     stands in the way, and after the last one when the host still differs from the plan.
     """
     _refuse_wrong_identity(host, plan)
     state = observe.look(host, plan)
+    others = takeover.found(host, state)
+    taken = takeover.forget(state, others, take_over)
     found = observe.refusals(host, state, plan)
+    if found and (listed := takeover.words(others, take_over)):
+        found.append(listed)
     if markers.in_nic(plan.driver) and plan.marker_rules:
         if marker_source is None:
             found.append("the source of the marker was not given")
@@ -54,10 +67,13 @@ def setup(host: Host, plan: host_plan.HostPlan, program: bytes, marker_source: s
         raise HostError("; ".join(found))
     source = marker_source if markers.in_nic(plan.driver) else None
     changes = compare(objects.desired(plan, state.chain(), program, source), state.items)
+    if not check:
+        takeover.take(host, taken)
     if changes and not check:
         _apply(host, plan, state, changes, source)
         _prove(host, plan, lambda seen: objects.desired(plan, seen.chain(), program, source))
-    return _outcome(changes)
+    made = _outcome(changes)
+    return Outcome([item.plain() for item in taken] + made.changes, takeover.lines(taken) + made.before, made.after)
 
 
 def remove(host: Host, plan: host_plan.HostPlan, check: bool) -> Outcome:
