@@ -53,7 +53,7 @@ def make_bindings(given: Inventory, drivers: Sequence[str] = ("mlx5",)) -> Bindi
 
 def make_survey(position: int, **changes: Any) -> dict[str, Any]:
     """What a healthy host shows; ``changes`` replace whole parts."""
-    netdevs = [
+    netdevs: list[dict[str, Any]] = [
         {
             "netdev": role.netdev,
             "mac": mac(position, index),
@@ -64,6 +64,8 @@ def make_survey(position: int, **changes: Any) -> dict[str, Any]:
         }
         for index, role in enumerate(ROLES)
     ]
+    lan = {"netdev": "enP7s7", "mac": mac(position, 8), "mtu": 1500, "driver": "r8127"}
+    netdevs.append({**lan, "bdf": "0007:01:00.0", "master": None, "addresses": [f"192.168.1.{20 + position}/24"]})
     return {
         "schema": "sparkring.survey/1",
         "hostname": f"spark{position}",

@@ -107,7 +107,8 @@ def _check_apart(inventory: Inventory, bindings: Bindings, subnets: Mapping[tupl
             what = f"are both in {network}" if network == second else f"have overlapping subnets {network} and {second}"
             raise RingError(
                 f"Ring {inventory.ring}: {where[0]} and {where[1]} {what}; every cable needs one subnet for each "
-                "function, so correct these addresses or run rebind with -e sparkring_adopt=false to let plan give them."
+                "function, so correct these addresses or run rebind with -e sparkring_adopt=false to let plan give "
+                "them."
             )
     for host in inventory.hosts:
         management = bindings.hosts[host.name].management

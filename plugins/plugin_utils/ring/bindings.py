@@ -233,11 +233,24 @@ def _driver(host: str, devices: list[SurveyDevice]) -> str:
 
 def _management(host: str, survey: Survey, fabric: set[str]) -> BoundManagement:
     shown = survey.management
+    if _lacks_lan(survey, fabric):
+        raise RingError(
+            f"{host}: it has no address outside the fabric, and the fabric is not laid over the path that its host is "
+            "reached by; give it an address on a LAN (wireless is enough), until then only prepare, survey and doctor "
+            "serve it."
+        )
     if shown is None:
         raise RingError(f"{host}: no management interface was found; set sparkring_management_interface.")
     if shown.netdev in fabric or FABRIC_NETDEV.fullmatch(shown.netdev):
         raise RingError(management_is_fabric(host, shown.netdev))
     return BoundManagement(netdev=shown.netdev, address=shown.address, prefix=shown.prefix)
+
+
+def _lacks_lan(survey: Survey, fabric: set[str]) -> bool:
+    """Whether a host is reached over a cable, and could not be otherwise."""
+    outside = [link for link in survey.links if link.netdev not in fabric and not FABRIC_NETDEV.fullmatch(link.netdev)]
+    over_cable = survey.management is None or survey.management.netdev in fabric
+    return over_cable and not any(link.addresses for link in outside)
 
 
 def _first(error: ValidationError) -> str:
