@@ -304,7 +304,7 @@ def _occupied_links(state: State, plan: host_plan.HostPlan) -> list[str]:
         return ["NetworkManager does not run here: run prepare, or start it"]
     ours = {link.profile_uuid for link in plan.links}
     ours |= {profile.uuid for profile in manager.profiles if profile.role is not None}
-    found = []
+    found: list[str] = []
     for link in plan.links:
         entry = state.links.get(link.netdev)
         if link.adopted and entry is not None:

@@ -19,6 +19,7 @@ from .observe import State
 
 PROTOCOL = "82"
 PREFERENCES = range(10, 19)
+TAGS = range(tags.TAG_BASE + 1, tags.TAG_BASE + tags.MAX_RELAYS + 1)
 COMMENT = re.compile(r"sparkring:[0-9a-f]{16}")
 UNITS = (
     "sparkring-agent.service",
@@ -95,7 +96,7 @@ def _filters(host: Host, state: State) -> list[Other]:
         before = len(result)
         for entry in entries:
             number, preference = tc.protocol_number(entry.get("protocol")), entry.get("pref")
-            if preference in PREFERENCES and number in range(tags.TAG_BASE + 1, tags.TAG_BASE + tags.MAX_RELAYS + 1):
+            if number is not None and preference in PREFERENCES and number in TAGS:
                 command = ["tc", "filter", "del", "dev", netdev, "ingress", "pref", str(preference)]
                 sentence = (
                     f"{netdev} has another tool's filter for {tags.hexadecimal(number)}"

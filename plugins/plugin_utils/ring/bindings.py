@@ -236,8 +236,8 @@ def _management(host: str, survey: Survey, fabric: set[str]) -> BoundManagement:
     if _lacks_lan(survey, fabric):
         raise RingError(
             f"{host}: it has no address outside the fabric, and the fabric is not laid over the path that its host is "
-            "reached by; give it an address on a LAN (wireless is enough), until then only prepare, survey and doctor "
-            "serve it."
+            "reached by; give it an address on a LAN (wireless is enough), until then survey and doctor serve it, "
+            "and prepare once its host key is pinned."
         )
     if shown is None:
         raise RingError(f"{host}: no management interface was found; set sparkring_management_interface.")
