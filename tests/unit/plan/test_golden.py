@@ -7,18 +7,34 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
-from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import planner, runs, store
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import degraded, planner, runs, store
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.degraded import Lost
 from tests.rings import make_bindings, make_inventory
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "plan"
-LAYOUTS = ("pair", "path-3", "path-5", "cycle-3", "cycle-4", "cycle-6", "cycle-8")
+LAYOUTS = (
+    "pair",
+    "path-3",
+    "path-5",
+    "cycle-3",
+    "cycle-4",
+    "cycle-6",
+    "cycle-8",
+    "cycle-4-without-cable-2",
+    "cycle-4-source-port",
+)
+DEGRADED = "cycle-4-without-cable-2"
+"""A four-cycle that asks for the older source-port rule too: the line that is left has none."""
+SOURCE_PORT = "cycle-4-source-port"
 WHOLE = "cycle-4"
 """The layout whose whole folder is kept, as a ring named ``home``."""
 
 
 def ring_text(layout: str) -> str:
-    given = make_inventory(layout, "home")
-    return documents.to_text(planner.plan(given, make_bindings(given)))
+    special = layout in (DEGRADED, SOURCE_PORT)
+    given = make_inventory("cycle-4" if special else layout, "home", sparkring_source_port_rule=special)
+    lost = Lost(cables=[2]) if layout == DEGRADED else degraded.NOTHING
+    return documents.to_text(planner.plan(given, make_bindings(given), lost))
 
 
 def write_whole(folder: Path) -> None:
