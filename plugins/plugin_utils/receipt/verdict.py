@@ -16,6 +16,7 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_pl
 from .model import CheckResult, HostVersions, LaneResult, Receipt, Versions
 
 LANE = "pair.rdma.write"
+CARRIER = "link.carrier"
 RELAY_IN_HARDWARE = "mesh.relay.in_hw"
 FIRMWARE_KEYS = ("fw.version", "fw")
 
@@ -131,6 +132,9 @@ def _summary(plans: Sequence[HostPlan], results: Sequence[CheckResult], lanes: S
     asked = f"{len(results)} checks and {len(lanes)} lanes ({relayed} relayed) of {len(plans)} hosts"
     if not failed:
         return f"Ring {plans[0].ring}: all {asked} hold."
+    dark = dict.fromkeys(f"{item.host} has {item.found}" for item in results if not item.ok and item.id == CARRIER)
+    if dark:
+        return f"Ring {plans[0].ring}: {len(failed)} of {asked} do not hold: {', '.join(dark)}."
     counts = {name: failed.count(name) for name in dict.fromkeys(failed)}
     names = ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in counts.items())
     return f"Ring {plans[0].ring}: {len(failed)} of {asked} do not hold: {names}."

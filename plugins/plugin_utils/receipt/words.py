@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .model import CheckResult, LaneResult, Receipt
+from .verdict import CARRIER
 
 HOLDS, FAILS = "✓", "✗"
 
@@ -12,9 +13,21 @@ HOLDS, FAILS = "✓", "✗"
 def lines(receipt: Receipt) -> list[str]:
     """Heading, matrix of lanes, one line for each finding, summary."""
     heading = f"{receipt.ring}: {receipt.layout}, {len(receipt.hosts)} hosts, evidence: {receipt.evidence}"
-    found = [finding(item) for item in receipt.checks if not item.ok]
-    found += [finding(item) for item in receipt.lanes if not item.ok]
-    return [heading, *matrix(receipt.hosts, receipt.lanes), *found, receipt.summary]
+    return [heading, *matrix(receipt.hosts, receipt.lanes), *_findings(receipt), receipt.summary]
+
+
+def _findings(receipt: Receipt) -> list[str]:
+    """Each finding in a line; of a ring with a cable that has no carrier, the cables alone.
+
+    Such a cable takes many checks and lanes with it, and their lines would hide the one that matters.
+    """
+    found = [item for item in [*receipt.checks, *receipt.lanes] if not item.ok]
+    dark = [item for item in receipt.checks if not item.ok and item.id == CARRIER]
+    if not dark:
+        return [finding(item) for item in found]
+    named = dict.fromkeys(f"{item.host}: {item.found}. To fix: {item.fix}." for item in dark)
+    rest = len(found) - len(dark)
+    return [*named, *([f"{rest} more checks and lanes do not hold; the receipt has them all."] if rest else [])]
 
 
 def findings(receipt: Receipt) -> int:

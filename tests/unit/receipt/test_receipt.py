@@ -155,6 +155,26 @@ def test_a_failed_check_fails_the_receipt() -> None:
     )
 
 
+def test_a_cable_without_carrier_is_named_alone() -> None:
+    run = Run()
+    dark = {"id": "link.carrier", "ok": False, "expected": "up", "fix": "check the cable"}
+    run.checks = {
+        "spark0": [check(**dark, subject="link/cw_primary", found="no carrier on cable 0 to spark1")],
+        "spark1": [
+            check(**dark, subject="link/ccw_primary", found="no carrier on cable 0 to spark0"),
+            check(**dark, subject="link/ccw_secondary", found="no carrier on cable 0 to spark0"),
+            check(ok=False, found="1500", fix="run mesh-setup"),
+        ],
+    }
+    assert words.lines(run.receipt())[-4:] == [
+        "spark0: no carrier on cable 0 to spark1. To fix: check the cable.",
+        "spark1: no carrier on cable 0 to spark0. To fix: check the cable.",
+        "2 more checks and lanes do not hold; the receipt has them all.",
+        "Ring bench: 5 of 5 checks and 2 lanes (0 relayed) of 2 hosts do not hold: "
+        "spark0 has no carrier on cable 0 to spark1, spark1 has no carrier on cable 0 to spark0.",
+    ]
+
+
 def test_a_check_that_nobody_answered_fails_the_receipt() -> None:
     run = Run()
     run.checks["spark1"] = []
