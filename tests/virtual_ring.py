@@ -23,6 +23,7 @@ ON_CONTROLLER = {
     "ansible.builtin.set_fact",
     "ansible.builtin.validate_argument_spec",
     "sparkring.cluster.bind",
+    "sparkring.cluster.cabling",
     "sparkring.cluster.host_key",
     "sparkring.cluster.plan",
     "sparkring.cluster.receipt",

@@ -6,6 +6,7 @@ Pure and independent of the order of its input: surveys in, findings out.
 from .declared import contradictions
 from .discovery import Discovery, discover
 from .evidence import Cable, End, PortView
+from .page import gate, shown
 from .shape import Move
 
-__all__ = ["Cable", "Discovery", "End", "Move", "PortView", "contradictions", "discover"]
+__all__ = ["Cable", "Discovery", "End", "Move", "PortView", "contradictions", "discover", "gate", "shown"]

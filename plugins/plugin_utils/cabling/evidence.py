@@ -52,7 +52,7 @@ class Evidence:
     """All surveys, looked up by MAC and by name. Hosts with one identity are one machine, under its first name."""
 
     def __init__(self, surveys: Mapping[str, Mapping[str, Any]]) -> None:
-        read = {name: Survey.model_validate(surveys[name]) for name in sorted(surveys)}
+        read = {name: Survey.model_validate(surveys[name]) for name in sorted(surveys) if surveys[name]}
         self.same: list[tuple[str, str]] = []
         self.surveys: dict[str, Survey] = {}
         first: dict[str, str] = {}
