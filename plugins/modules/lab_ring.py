@@ -17,9 +17,10 @@ options:
       - V(present) starts the ring and waits until every host answers ssh; V(absent) ends it.
       - V(snapshot) saves the running ring under O(name), and V(restored) puts it back to that.
       - V(pulled) and V(plugged) take away and give back both ends' carrier of O(cable).
+      - V(cabled) moves the cables of the running ring so that they are O(cables) and no others, all plugged.
       - V(off), V(on) and V(reset) cut the power of O(host), start it, or press its reset button; none waits for it.
     type: str
-    choices: [present, absent, snapshot, restored, pulled, plugged, "off", "on", reset]
+    choices: [present, absent, snapshot, restored, pulled, plugged, cabled, "off", "on", reset]
     default: present
   directory:
     description: The lab's directory, as an absolute path.
@@ -42,6 +43,10 @@ options:
   cable:
     description: Number of a cable.
     type: int
+  cables:
+    description: Cables such as V(spark0.p0-spark1.p1,spark1.p0-spark2.p1); none are the layout's own.
+    type: str
+    default: ""
   host:
     description: Position of a host.
     type: int
@@ -61,6 +66,11 @@ EXAMPLES = r"""
   sparkring.cluster.lab_ring:
     state: pulled
     cable: 2
+
+- name: Cable both ports of spark0 to spark1
+  sparkring.cluster.lab_ring:
+    state: cabled
+    cables: spark0.p0-spark1.p1,spark1.p0-spark0.p1
 """
 
 RETURN = r"""
@@ -89,7 +99,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.sparkring.cluster.plugins.module_utils.lab import image, ring
 from ansible_collections.sparkring.cluster.plugins.module_utils.lab.commands import LabError
 
-STATES = ["present", "absent", "snapshot", "restored", "pulled", "plugged", "off", "on", "reset"]
+STATES = ["present", "absent", "snapshot", "restored", "pulled", "plugged", "cabled", "off", "on", "reset"]
 
 
 def main() -> None:
@@ -103,6 +113,7 @@ def main() -> None:
             "mirror": {"type": "str", "default": ""},
             "name": {"type": "str"},
             "cable": {"type": "int"},
+            "cables": {"type": "str", "default": ""},
             "host": {"type": "int"},
         },
         required_if=[("state", "present", ["directory"])]
@@ -123,6 +134,7 @@ def main() -> None:
         "restored": lambda: {"changed": ring.restore_snapshot(given["name"])},
         "pulled": lambda: {"changed": ring.set_cable(given["cable"], False)},
         "plugged": lambda: {"changed": ring.set_cable(given["cable"], True)},
+        "cabled": lambda: {"changed": ring.set_cables(given["cables"])},
     }
     try:
         if given["state"] in actions:

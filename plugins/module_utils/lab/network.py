@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -45,6 +46,25 @@ def create(layout: Layout) -> None:
     lines.append(f"link set {names.MANAGEMENT_BRIDGE} up")
     # Bridges must not speak IPv6 on a cable.
     run([*INSIDE, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"])
+    run(["ip", "-n", names.NAMESPACE, "-batch", "-"], text_input="\n".join(lines) + "\n")
+
+
+def recable(layout: Layout) -> None:
+    """Move every fabric tap to the bridge of its cable, or to none where its port is open; all are down after it."""
+    shown = json.loads(run(["ip", "-n", names.NAMESPACE, "-j", "link", "show", "type", "bridge"]))
+    there = {entry["ifname"] for entry in shown}
+    lines = []
+    for cable in range(layout.cables):
+        name = names.bridge(cable)
+        if name not in there:
+            lines.append(f"link add {name} type bridge mcast_snooping 0 group_fwd_mask {FORWARD_LLDP}")
+            lines.append(f"link set {name} mtu {names.FABRIC_MTU} up")
+    for host in range(layout.size):
+        for index, role in enumerate(ROLES, start=1):
+            lines.append(f"link set {names.tap(host, index)} down nomaster")
+            cable_here = layout.cable_at(host, role.port)
+            if cable_here is not None:
+                lines.append(f"link set {names.tap(host, index)} master {names.bridge(cable_here)}")
     run(["ip", "-n", names.NAMESPACE, "-batch", "-"], text_input="\n".join(lines) + "\n")
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ STATE = f"{RUN_DIRECTORY}/lab.json"
 BOOTED = "booted"
 """Snapshot of freshly booted hosts, from which a later start goes on in seconds."""
 BOOT_SECONDS = 600
+DARK_SECONDS = 3
+"""How long no port has carrier while cables are moved: an emulated guest would miss a shorter fall."""
 
 
 @dataclass
@@ -42,10 +44,13 @@ class Lab:
     image: Image
     acceleration: str
     pulled: list[int]
+    cables: list[Any] = field(default_factory=list)
+    """Cables of a ring that is cabled otherwise than its layout: pairs of (host, port) ends."""
 
     @property
     def plan(self) -> Layout:
-        return names.parse(self.layout)
+        wiring = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in self.cables)
+        return names.recabled(names.parse(self.layout), wiring)
 
     @property
     def machines(self) -> list[Machine]:
@@ -139,6 +144,7 @@ def save_snapshot(name: str) -> bool:
     _save_all(lab, name)
     record = _read_snapshots(lab)
     record.setdefault("snapshots", {})[name] = lab.pulled
+    record.setdefault("cables", {})[name] = lab.cables
     _write_snapshots(lab, record)
     return True
 
@@ -146,7 +152,8 @@ def save_snapshot(name: str) -> bool:
 def restore_snapshot(name: str) -> bool:
     """Put the ring back to what it was when the snapshot was saved; always a change."""
     lab = _needed()
-    known = _read_snapshots(lab).get("snapshots", {})
+    record = _read_snapshots(lab)
+    known = record.get("snapshots", {})
     if name not in known:
         raise LabError(f"The lab has no snapshot {name!r}; it has {', '.join(sorted(known)) or 'none'}.")
     # Connections made after the snapshot mean nothing to the restored hosts: end them now instead of by time-out.
@@ -155,7 +162,9 @@ def restore_snapshot(name: str) -> bool:
     _each(alive, lambda machine: machine.tell({"execute": "stop"}))
     _each(alive, lambda machine: machine.monitor(f"loadvm {name}"))
     lab.pulled = known[name]
+    lab.cables = record.get("cables", {}).get(name, [])
     lab.save()
+    network.recable(lab.plan)
     _each(alive, lambda machine: machine.tell({"execute": "cont"}))
     _start(lab, [machine for machine in lab.machines if machine not in alive], name)
     _apply_cables(lab)
@@ -172,6 +181,26 @@ def set_cable(cable: int, plugged: bool) -> bool:
         return False
     lab.pulled = sorted(set(lab.pulled) ^ {cable})
     lab.save()
+    _apply_cables(lab)
+    return True
+
+
+def set_cables(text: str) -> bool:
+    """Cable the running ring to exactly these cables, to its layout's own where there are none; all are plugged."""
+    lab = _needed()
+    plan = names.parse(lab.layout)
+    own = sorted(sorted(plan.ends(cable)) for cable in range(plan.cables))
+    wiring = names.parse_cables(plan, text)
+    cables = [] if sorted(sorted(ends) for ends in wiring) == own else [[list(a), list(b)] for a, b in wiring]
+    if lab.cables == cables and not lab.pulled:
+        return False
+    lab.cables, lab.pulled = cables, []
+    lab.save()
+    for machine in lab.machines:
+        if machine.process() is not None:
+            machine.set_links(names.port_nics(0) + names.port_nics(1), False)
+    network.recable(lab.plan)
+    time.sleep(DARK_SECONDS)
     _apply_cables(lab)
     return True
 

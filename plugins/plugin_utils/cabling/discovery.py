@@ -64,9 +64,14 @@ def discover(surveys: Mapping[str, Mapping[str, Any]], hosts: Sequence[str] | No
         found += _port_findings(end, view, views, group, evidence)
     found = _switch(found)
     blind = {end for end, view in own.items() if view.state != "no link"} - {e for c in cables for e in (c.a, c.b)}
-    wiring = shape.judge(group, cables, blind)
+    # A host without a survey is somewhere in the ring all the same, with ports of which nothing is known.
+    everyone = (
+        group if hosts is None else [host for host in hosts if host not in {second for _first, second in evidence.same}]
+    )
+    blind |= {End(host, port) for host in everyone if host not in group for port in (0, 1)}
+    wiring = shape.judge(everyone, cables, blind)
     found += wiring.findings
-    if len(group) == 2:
+    if len(everyone) == 2:
         found = [_note(one) if _on_p1(one) else one for one in found]
     order = wiring.order or tuple(group)
     return Discovery(order, own, cables, wiring.layout, tuple(ordered(found)), wiring.moves)

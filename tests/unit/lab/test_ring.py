@@ -52,6 +52,8 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(ring, "check_requirements", lambda: None)
     monkeypatch.setattr(network, "exists", lambda: True)
     monkeypatch.setattr(network, "set_cable", lambda layout, cable, plugged: said.append((cable, plugged)))
+    monkeypatch.setattr(network, "recable", lambda layout: said.append(("recable", layout.wiring)))
+    monkeypatch.setattr(ring, "DARK_SECONDS", 0)
     monkeypatch.setattr(ring.Lab, "machines", property(lambda lab: [RecordedMachine(h, said, off) for h in range(3)]))
     monkeypatch.setattr(ring, "_each", lambda machines, action: [action(machine) for machine in machines])
     monkeypatch.setattr(ring, "_start_services", lambda lab: said.append("services start"))
@@ -109,9 +111,11 @@ def test_snapshot_stands_still_and_remembers_cables(log: list[Any]) -> None:
     ring.power(2, "off")
     del log[:]
     ring.restore_snapshot("before")
-    assert log[:7] == [
+    assert log[:8] == [
         "services stop",
-        *((host, step) for step in ("stop", "loadvm before", "cont") for host in range(2)),
+        *((host, step) for step in ("stop", "loadvm before") for host in range(2)),
+        ("recable", ()),
+        *((host, "cont") for host in range(2)),
     ]
     assert (2, "start", "before") in log and (0, False) in log
     assert log[-2:] == ["services start", ("wait", 3, "_set_clock")]
@@ -157,3 +161,32 @@ def test_commands_need_a_lab(log: list[Any], monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(network, "exists", lambda: False)
     with pytest.raises(LabError, match="No lab runs on this machine; run: make lab"):
         ring.set_cable(0, False)
+
+
+def test_cabling_the_ring_otherwise_and_back(log: list[Any]) -> None:
+    wiring = (((0, 0), (0, 1)), ((1, 0), (2, 0)))
+    assert ring.set_cables("spark0.p0-spark0.p1,spark1.p0-spark2.p0") is True
+    assert [step for step in log if step[0] == "recable"] == [("recable", wiring)]
+    assert log.index((0, (1, 2, 3, 4), False)) < log.index(("recable", wiring)) < log.index((0, (1, 2), True))
+    assert log[-1] == (2, (3, 4), False) and (2, (1, 2), True) in log
+    assert ring.set_cables("spark0.p0-spark0.p1 spark1.p0-spark2.p0") is False
+    ring.save_snapshot("wrong")
+    assert ring.set_cables("") is True
+    assert ring.set_cables("spark0.p0-spark1.p1,spark1.p0-spark2.p1") is False, "these are the layout's own"
+    del log[:]
+    ring.restore_snapshot("wrong")
+    assert ("recable", wiring) in log
+
+
+@pytest.mark.parametrize(
+    ("cables", "message"),
+    [
+        ("spark0-spark1", "'spark0-spark1' is no cable; write it as spark0.p0-spark1.p1."),
+        ("spark0.p0-spark3.p1", "The lab has no host 3; its hosts are 0 to 2."),
+        ("spark0.p0-spark1.p1,spark2.p0-spark1.p1", "spark1.p1 has two cables; give each port one at most."),
+    ],
+)
+def test_cables_that_cannot_be(log: list[Any], cables: str, message: str) -> None:
+    with pytest.raises(LabError) as refused:
+        ring.set_cables(cables)
+    assert (str(refused.value), log) == (message, [])
