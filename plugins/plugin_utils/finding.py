@@ -33,4 +33,6 @@ class Finding:
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Without doubles, the gravest first, then by id and subject, whatever order they were found in."""
-    return sorted(set(findings), key=lambda item: (SEVERITIES.index(item.severity), item.id, item.subject, item.sentence))
+    return sorted(
+        set(findings), key=lambda item: (SEVERITIES.index(item.severity), item.id, item.subject, item.sentence)
+    )

@@ -56,8 +56,8 @@ def test_an_unreachable_host_could_not_run(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_ansible_puts_around_an_unreachable_host_is_left_out() -> None:
-    said = "Task failed: Failed to connect to the host via ssh: ssh: connect to host 192.0.2.9 port 22: No route to host"
-    assert unreachable({"msg": said}) == (
+    said = "Failed to connect to the host via ssh: ssh: connect to host 192.0.2.9 port 22: No route to host"
+    assert unreachable({"msg": "Task failed: " + said}) == (
         "it does not answer (ssh: connect to host 192.0.2.9 port 22: No route to host); "
         "see that it is on and that ssh reaches it, then run this again."
     )
