@@ -21,7 +21,8 @@ def _findings(receipt: Receipt) -> list[str]:
 
     Such a cable takes many checks and lanes with it, and their lines would hide the one that matters.
     """
-    found = [item for item in [*receipt.checks, *receipt.lanes] if not item.ok]
+    answers: list[CheckResult | LaneResult] = [*receipt.checks, *receipt.lanes]
+    found = [item for item in answers if not item.ok]
     dark = [item for item in receipt.checks if not item.ok and item.id == CARRIER]
     if not dark:
         return [finding(item) for item in found]
