@@ -24,6 +24,8 @@ ON_CONTROLLER = {
     "ansible.builtin.validate_argument_spec",
     "sparkring.cluster.bind",
     "sparkring.cluster.cabling",
+    "sparkring.cluster.doctor",
+    "sparkring.cluster.cabling",
     "sparkring.cluster.host_key",
     "sparkring.cluster.plan",
     "sparkring.cluster.receipt",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from .commands import SEARCH_PATH, Runner
+from .commands import SEARCH_PATH, HostError, Runner
 
 
 def find_tool(name: str) -> str | None:
@@ -54,6 +55,15 @@ def port_mtu(device: str) -> int | None:
     finally:
         verbs.ibv_free_device_list(devices)
     return None
+
+
+def _settle(folder: Path) -> None:
+    """See the names in a directory on the disk."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 class Host:
@@ -109,30 +119,38 @@ class Host:
             return []
 
     def write(self, path: str, data: bytes, mode: int) -> None:
-        """Replace a file in one step, so that power loss leaves the old or the new one; after return, the new one."""
+        """Replace a file in one step, so that power loss leaves the old or the new one; after return, the new one.
+
+        Raises HostError where no space is left; the old file stays then.
+        """
         target = self.path(path)
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
         fresh = target.with_name(target.name + ".new")
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fchmod(stream.fileno(), mode)
-            os.fsync(stream.fileno())
-        os.replace(fresh, target)
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fchmod(stream.fileno(), mode)
+                os.fsync(stream.fileno())
+            os.replace(fresh, target)
+            _settle(target.parent)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            with contextlib.suppress(OSError):
+                fresh.unlink()
+            raise HostError(f"No space left for {path}: free some and run again") from error
 
     def write_setting(self, path: str, value: str) -> None:
         """Write a kernel setting, which cannot be replaced as a file."""
         self.path(path).write_text(value + "\n")
 
     def remove(self, path: str) -> None:
-        """Remove a file; it is no error when it is gone."""
+        """Remove a file, also from what power loss leaves; it is no error when it is gone."""
+        target = self.path(path)
         with contextlib.suppress(FileNotFoundError):
-            self.path(path).unlink()
+            target.unlink()
+            _settle(target.parent)
 
     def remove_empty(self, path: str) -> None:
         """Remove a directory if it is there and empty."""

@@ -221,14 +221,20 @@ def _management(host: Host, addresses: list[dict[str, Any]], wanted: str | None)
 
 
 def ssh_address(host: Host) -> str | None:
-    """This host's own address in the ssh session that started us, found in our ancestors."""
+    """This host's own address in the ssh session that started us."""
+    words = ssh_connection(host)
+    return words[2] if words else None
+
+
+def ssh_connection(host: Host) -> list[str] | None:
+    """Client address and port, own address and port of the ssh session that started us, found in our ancestors."""
     process: int | None = os.getpid()
     while process and process > 0:
         environment = host.read_bytes(f"/proc/{process}/environ") or b""
         for setting in environment.split(b"\0"):
             if setting.startswith(b"SSH_CONNECTION="):
                 words = setting.decode(errors="replace").partition("=")[2].split()
-                return words[2] if len(words) == 4 else None
+                return words if len(words) == 4 else None
         found = re.search(r"^PPid:\s*(\d+)", host.read(f"/proc/{process}/status") or "", re.MULTILINE)
         process = int(found.group(1)) if found else None
     return None

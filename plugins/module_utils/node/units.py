@@ -71,6 +71,27 @@ TimeoutStopSec=30
 WantedBy={marks.FABRIC_UNIT}
 """
 
+# It waits for the fabric unit, which does nothing at a boot into an unfinished change: so the program may
+# stop, start and remove that unit without waiting for itself.
+REVERT_TEXT = f"""{marks.FILE_HEADER}
+[Unit]
+Description=SparkRing: put back what an unfinished change has done
+ConditionPathExists={marks.CHANGE_PATH}
+After=network-online.target NetworkManager.service docker.service {marks.FABRIC_UNIT}
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/python3 -I {marks.CHANGE_PROGRAM_PATH} revert
+TimeoutStartSec=900
+Restart=on-failure
+RestartSec=15
+
+[Install]
+WantedBy=multi-user.target
+"""
+
 _MARKER_START = marks.MARKER_UNIT_TEMPLATE.split(".")[0]
 WANTS_DIRECTORIES = (
     f"{marks.UNIT_DIR}/multi-user.target.wants",
