@@ -25,7 +25,6 @@ ON_CONTROLLER = {
     "sparkring.cluster.bind",
     "sparkring.cluster.cabling",
     "sparkring.cluster.doctor",
-    "sparkring.cluster.cabling",
     "sparkring.cluster.host_key",
     "sparkring.cluster.plan",
     "sparkring.cluster.receipt",
