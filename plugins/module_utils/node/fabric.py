@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Collection
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..contract import host_plan, marks
-from . import forward, hairpin_journal, identity, markers, objects, observe, profiles, record, takeover, tc, units
+from . import forward, identity, lock, markers, objects, observe, profiles, record, takeover, tc, units
+from .change import REMOVE, SET_UP, Run, admit, leave, under_way, undone
 from .commands import HostError
 from .diff import ADD, Change, compare
 from .host import Host
@@ -19,21 +21,35 @@ from .observe import State
 SETTLE_SECONDS = 1.5
 RESTORE_SECONDS = 60.0
 RESTORE_POLL_SECONDS = 2.0
+LOCK_SECONDS = 180.0
+"""A run that was killed on the controller may still be at work here, until its apply ends."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was changed, or would be; ``before`` and ``after`` hold the lines of those objects."""
+    """What was changed, or would be; ``before`` and ``after`` hold the lines of those objects.
+
+    ``pending``: a change waits to be confirmed.
+    """
 
     changes: list[dict[str, str]]
     before: str
     after: str
+    pending: bool = False
 
 
-def _outcome(changes: list[Change]) -> Outcome:
+def _outcome(changes: list[Change], pending: bool, taken: Collection[takeover.Other] = ()) -> Outcome:
     before = "".join(change.old.line() + "\n" for change in changes if change.old is not None)
     after = "".join(change.new.line() + "\n" for change in changes if change.new is not None)
-    return Outcome([change.plain() for change in changes], before, after)
+    plain = [item.plain() for item in (*taken, *changes)]
+    return Outcome(plain, takeover.lines(taken) + before, after, pending)
+
+
+def _turn(host: Host, what: str, run: Run | None, check: bool) -> contextlib.AbstractContextManager[None]:
+    """Looking needs no turn; changing does."""
+    if check:
+        return contextlib.nullcontext()
+    return lock.hold(host, f"{what} of {run.operator}" if run else what, LOCK_SECONDS)
 
 
 def setup(
@@ -43,55 +59,64 @@ def setup(
     marker_source: str | None,
     check: bool,
     take_over: Collection[str] = (),
+    run: Run | None = None,
 ) -> Outcome:
     """Lay everything of the plan; ``check`` only says what would be changed.
 
-    ``take_over`` are ids of the reference tool's objects that go before ours are laid.
+    ``take_over`` are ids of the reference tool's objects that go before ours are laid. With a ``run``
+    the host goes back to what it was unless that run confirms the change.
 
-    Raises HostError before the first change when this is the wrong host or something foreign
-    stands in the way, and after the last one when the host still differs from the plan.
+    Raises HostError before the first change when this is the wrong host, another run's change is pending
+    or something foreign stands in the way, and after the last one when the host still differs from the plan.
     """
-    _refuse_wrong_identity(host, plan)
-    state = observe.look(host, plan)
-    others = takeover.found(host, state)
-    taken = takeover.forget(state, others, take_over)
-    found = observe.refusals(host, state, plan)
-    if found and (listed := takeover.words(others, take_over)):
-        found.append(listed)
-    if markers.in_nic(plan.driver) and plan.marker_rules:
-        if marker_source is None:
-            found.append("the source of the marker was not given")
-        elif host.find_tool("cc") is None:
-            found.append("the C compiler cc is missing: run prepare")
-    if found:
-        raise HostError("; ".join(found))
-    source = marker_source if markers.in_nic(plan.driver) else None
-    changes = compare(objects.desired(plan, state.chain(), program, source), state.items)
-    if not check:
-        takeover.take(host, taken)
-    if changes and not check:
-        _apply(host, plan, state, changes, source)
-        _prove(host, plan, lambda seen: objects.desired(plan, seen.chain(), program, source))
-    made = _outcome(changes)
-    return Outcome([item.plain() for item in taken] + made.changes, takeover.lines(taken) + made.before, made.after)
+    from . import management  # it needs much that a restore at boot does not
+
+    with _turn(host, SET_UP, run, check):
+        _refuse_wrong_identity(host, plan)
+        pending = admit(host, run)
+        state = observe.look(host, plan)
+        others = takeover.found(host, state)
+        taken = takeover.forget(state, others, take_over)
+        found = management.refusals(host, state, plan) + observe.refusals(host, state, plan)
+        if found and (listed := takeover.words(others, take_over)):
+            found.append(listed)
+        if markers.in_nic(plan.driver) and plan.marker_rules:
+            if marker_source is None:
+                found.append("the source of the marker was not given")
+            elif host.find_tool("cc") is None:
+                found.append("the C compiler cc is missing: run prepare")
+        if found:
+            raise HostError("; ".join(found))
+        source = marker_source if markers.in_nic(plan.driver) else None
+        changes = compare(objects.desired(plan, state.chain(), program, source), state.items)
+        work = bool(changes or taken or pending)
+        if work and not check:
+            reference = takeover.held(host, taken)
+            with under_way(host, run, SET_UP, plan, state, reference, pending):
+                takeover.take(host, taken)
+                if changes:
+                    _apply(host, plan, state, changes, source)
+                    _prove(host, plan, lambda seen: objects.desired(plan, seen.chain(), program, source))
+        return _outcome(changes, pending is not None if check else work and run is not None, taken)
 
 
-def remove(host: Host, plan: host_plan.HostPlan, check: bool) -> Outcome:
-    """Take everything of ours away and put kernel settings back to what they were."""
-    state = observe.look(host, plan)
-    if state.plan is not None and state.plan.get("ring") != plan.ring:
-        raise HostError(f"this host belongs to ring {state.plan.get('ring')}, not {plan.ring}")
-    changes = compare([], state.items)
-    if changes and not check:
-        _apply(host, plan, state, changes, None)
-        _prove(host, plan, lambda seen: [])
-    if not check:
-        host.remove(markers.BUILD_RECORD)
-        host.remove(hairpin_journal.PATH)
-        host.remove_empty(marks.CONFIG_DIR)
-        host.remove_empty(marks.LIB_DIR)
-        host.remove_empty(f"{marks.UNIT_DIR}/{marks.FABRIC_UNIT}.wants")
-    return _outcome(changes)
+def remove(host: Host, plan: host_plan.HostPlan, check: bool, run: Run | None = None) -> Outcome:
+    """Take everything of ours away and put kernel settings back to what they were; ``run`` as in ``setup``."""
+    with _turn(host, REMOVE, run, check):
+        pending = admit(host, run)
+        state = observe.look(host, plan)
+        if state.plan is not None and state.plan.get("ring") != plan.ring:
+            raise HostError(f"this host belongs to ring {state.plan.get('ring')}, not {plan.ring}")
+        changes = compare([], state.items)
+        work = bool(changes or pending)
+        if work and not check:
+            with under_way(host, run, REMOVE, plan, state, [], pending):
+                _apply(host, plan, state, changes, None)
+                _prove(host, plan, lambda seen: [])
+        waits = work and run is not None
+        if not check and not waits:
+            leave(host)
+        return _outcome(changes, pending is not None if check else waits)
 
 
 def restore(
@@ -99,12 +124,15 @@ def restore(
     plan: host_plan.HostPlan,
     wait: float = RESTORE_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
-) -> None:
+) -> bool:
     """Lay what a reboot takes away, as far as the links allow; profiles and files are there already.
 
     Routes and neighbours of a link need its address: links are waited for, and what can be laid is
-    laid meanwhile. Raises HostError naming the links that did not come, or what else failed.
+    laid meanwhile. Raises HostError naming the links that did not come, or what else failed. False:
+    nothing was laid, since the host goes back from an unconfirmed change and that lays what was.
     """
+    if undone(host):
+        return False
     _refuse_wrong_identity(host, plan)
     waited = 0.0
     served: list[str] | None = None
@@ -120,6 +148,7 @@ def restore(
     problems += [f"{netdev} has no address: check its cable and the host at its other end" for netdev in served or []]
     if problems:
         raise HostError("; ".join(problems))
+    return True
 
 
 def _absent_links(host: Host, plan: host_plan.HostPlan) -> list[str]:
@@ -132,7 +161,11 @@ def _absent_links(host: Host, plan: host_plan.HostPlan) -> list[str]:
 def _restore_without(host: Host, plan: host_plan.HostPlan, absent: list[str]) -> list[str]:
     state = observe.look(host, plan, whole=False)
     wanted = [item for item in objects.desired(plan, state.chain(), None, None) if item.netdev not in absent]
-    changes = [change for change in compare(wanted, state.items) if change.new is not None]
+    return bring(host, plan, state, [item for item in compare(wanted, state.items) if item.new is not None])
+
+
+def bring(host: Host, plan: host_plan.HostPlan, state: State, changes: list[Change]) -> list[str]:
+    """Make as many of the changes as can be made; what failed."""
     problems: list[str] = []
     try:
         _take(host, plan, state, changes)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ..contract import hairpin_state, host_plan, marks
-from . import fabric, hairpin, hairpin_guards, hairpin_journal, observe, profiles, survey, units
+from . import fabric, hairpin, hairpin_guards, hairpin_journal, lock, observe, profiles, survey, units
 from .commands import CommandFailed, HostError
 from .hairpin import Function
 from .host import Host
@@ -59,6 +59,13 @@ def bring(host: Host, plan: host_plan.HostPlan, mode: str, check: bool = False, 
     """
     if not hairpin.needed(plan):
         return Outcome([], [f"{plan.host}: no hairpin setting needed"])
+    if mode == LIVE and not check:
+        with lock.hold(host, "a hairpin run"):
+            return _bring(host, plan, mode, check, clock)
+    return _bring(host, plan, mode, check, clock)
+
+
+def _bring(host: Host, plan: host_plan.HostPlan, mode: str, check: bool, clock: Clock) -> Outcome:
     if mode == BOOT:
         if OFF_WORD in (host.read("/proc/cmdline") or "").split():
             return Outcome([], [f"{plan.host}: switched off by {OFF_WORD} on the kernel's command line"])

@@ -66,6 +66,13 @@ def _settle(folder: Path) -> None:
         os.close(opened)
 
 
+def _named(error: OSError, path: str) -> Exception:
+    """What to say of a file that could not be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return HostError(f"No space left for {path}: free some and run again")
+    return error
+
+
 class Host:
     """Access to one host. Every path given to its methods is absolute on that host."""
 
@@ -135,11 +142,20 @@ class Host:
             os.replace(fresh, target)
             _settle(target.parent)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
             with contextlib.suppress(OSError):
                 fresh.unlink()
-            raise HostError(f"No space left for {path}: free some and run again") from error
+            raise _named(error, path) from error
+
+    def link(self, path: str, target: str) -> None:
+        """Make a symbolic link to a path on the host, also on the disk; one that is there stays."""
+        place = self.path(path)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+            with contextlib.suppress(FileExistsError):
+                os.symlink(target, place)
+            _settle(place.parent)
+        except OSError as error:
+            raise _named(error, path) from error
 
     def write_setting(self, path: str, value: str) -> None:
         """Write a kernel setting, which cannot be replaced as a file."""

@@ -17,7 +17,7 @@ from .host import Host
 if TYPE_CHECKING:
     from ..contract.host_plan import HostPlan
 
-USAGE = "usage: node.pyz hairpin boot | restore | marker DEVICE | respond | observe"
+USAGE = "usage: node.pyz hairpin boot | restore | revert | marker DEVICE | respond | observe"
 
 
 def main(words: list[str]) -> int:
@@ -28,6 +28,8 @@ def main(words: list[str]) -> int:
             markers.serve(host, words[1])
         elif words == ["restore"]:
             _restore(host)
+        elif words == ["revert"]:
+            _revert(host)
         elif words == ["hairpin", "boot"]:
             _hairpin(host)
         elif words == ["respond"]:
@@ -59,7 +61,15 @@ def _plan(host: Host) -> HostPlan:
 def _restore(host: Host) -> None:
     from . import fabric
 
-    fabric.restore(host, _plan(host))
+    if not fabric.restore(host, _plan(host)):
+        print(f"nothing laid: {marks.REVERT_UNIT} puts back what was before an unconfirmed change")
+
+
+def _revert(host: Host) -> None:
+    from . import revert
+
+    for line in revert.run(host):
+        print(line)
 
 
 def _hairpin(host: Host) -> None:

@@ -71,7 +71,34 @@ def take(host: Host, chosen: list[Other]) -> None:
         host.runner.run(item.command, timeout=120)
 
 
-def lines(chosen: list[Other]) -> str:
+def held(host: Host, chosen: list[Other]) -> list[dict[str, Any]]:
+    """The units among them, and whether each starts at boot and runs."""
+    names = [item.command[-1] for item in chosen if item.id.startswith("reference/unit/")]
+    shown = units.show(host, names)
+    return [
+        {
+            "name": name,
+            "enabled": shown.get(name, {}).get("UnitFileState") == "enabled",
+            "active": shown.get(name, {}).get("ActiveState") in ("active", "activating", "reloading"),
+        }
+        for name in names
+    ]
+
+
+def put_back(host: Host, reference: list[dict[str, Any]]) -> list[str]:
+    """Let units that were taken over start again, those first that lay what the others need; their names.
+
+    They lay their own objects. One that does not start now is left to the next boot.
+    """
+    for unit in reversed(reference):
+        if unit["enabled"]:
+            host.runner.run(["systemctl", "enable", unit["name"]], timeout=60)
+        if unit["active"]:
+            host.runner.execute(["systemctl", "start", unit["name"]], None, 120)
+    return [unit["name"] for unit in reversed(reference) if unit["enabled"] or unit["active"]]
+
+
+def lines(chosen: Collection[Other]) -> str:
     """Each object in one line, for diffs: the command that takes it away."""
     return "".join(f"{item.id} {shlex.join(item.command)}\n" for item in chosen)
 

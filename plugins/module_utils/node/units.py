@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 from ..contract import marks
+from .commands import HostError
 from .host import Host
 
 FABRIC_TEXT = f"""{marks.FILE_HEADER}
@@ -72,11 +75,11 @@ WantedBy={marks.FABRIC_UNIT}
 """
 
 # It waits for the fabric unit, which does nothing at a boot into an unfinished change: so the program may
-# stop, start and remove that unit without waiting for itself.
+# stop, start and remove that unit without waiting for itself. With the change kept it takes its own remains away.
 REVERT_TEXT = f"""{marks.FILE_HEADER}
 [Unit]
 Description=SparkRing: put back what an unfinished change has done
-ConditionPathExists={marks.CHANGE_PATH}
+ConditionPathExists={marks.CHANGE_PROGRAM_PATH}
 After=network-online.target NetworkManager.service docker.service {marks.FABRIC_UNIT}
 Wants=network-online.target
 StartLimitIntervalSec=0
@@ -87,10 +90,11 @@ ExecStart=/usr/bin/python3 -I {marks.CHANGE_PROGRAM_PATH} revert
 TimeoutStartSec=900
 Restart=on-failure
 RestartSec=15
-
-[Install]
-WantedBy=multi-user.target
 """
+REVERT_PATH = f"{marks.UNIT_DIR}/{marks.REVERT_UNIT}"
+REVERT_LINK = f"{marks.UNIT_DIR}/multi-user.target.wants/{marks.REVERT_UNIT}"
+TIMER_TRIES = 3
+TIMER_PAUSE = 0.5
 
 _MARKER_START = marks.MARKER_UNIT_TEMPLATE.split(".")[0]
 WANTS_DIRECTORIES = (
@@ -123,7 +127,7 @@ def show(host: Host, names: list[str]) -> dict[str, dict[str, str]]:
     """Properties of units by name; empty where systemd does not run."""
     if not names:
         return {}
-    properties = "--property=Id,LoadState,ActiveState,SubState,MainPID"
+    properties = "--property=Id,LoadState,ActiveState,SubState,MainPID,UnitFileState"
     done = host.runner.execute(["systemctl", "show", properties, *names], None, 30)
     result: dict[str, dict[str, str]] = {}
     for block in done.output.split("\n\n") if done.status == 0 else []:
@@ -155,3 +159,39 @@ def take(host: Host, names: list[str]) -> None:
 def forget(host: Host) -> None:
     """Have systemd read unit files again after one was changed or removed; new ones it finds itself."""
     host.runner.run(["systemctl", "daemon-reload"], timeout=120)
+
+
+def lay_revert(host: Host) -> None:
+    """Have the revert run at each boot from now on.
+
+    The link is made here and not by systemctl, which would take its time between two files that belong together.
+    """
+    host.write(REVERT_PATH, REVERT_TEXT.encode(), 0o644)
+    host.link(REVERT_LINK, REVERT_PATH)
+
+
+def take_revert(host: Host) -> None:
+    """No revert at boot any more."""
+    host.remove(REVERT_LINK)
+    host.remove(REVERT_PATH)
+
+
+def start_revert_timer(host: Host, seconds: int) -> None:
+    """Run the revert in so many seconds; a timer that runs already is replaced."""
+    command = ["systemd-run", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
+    for left in reversed(range(TIMER_TRIES)):
+        stop_revert_timer(host)
+        try:
+            host.runner.run([*command, f"--unit={marks.REVERT_UNIT}"], timeout=60)
+        except HostError:
+            # systemd forgets the stopped one by and by.
+            if not left:
+                raise
+            time.sleep(TIMER_PAUSE)
+        else:
+            break
+
+
+def stop_revert_timer(host: Host) -> None:
+    """Stop the timer, which goes with that; none is no error."""
+    host.runner.execute(["systemctl", "stop", marks.REVERT_TIMER], None, 60)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import lock
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.host import Host

@@ -1,0 +1,85 @@
+"""Put back what an unconfirmed change has done; it may be cut at any point and run again."""
+
+from __future__ import annotations
+
+import time
+from typing import Callable
+
+from ..contract import marks
+from . import change, fabric, hairpin_journal, lock, objects, observe, record, takeover
+from .change import Pending
+from .commands import HostError
+from .diff import Change, compare
+from .host import Host
+
+LOCK_SECONDS = 600.0
+"""An apply that takes longer than it may ends first, and then the time begins anew."""
+ON_DISK = (objects.FILE, objects.BINARY)
+
+
+def run(host: Host, sleep: Callable[[float], None] = time.sleep) -> list[str]:
+    """Go back if it is time to; lines that tell what was done.
+
+    What lies on the disk becomes what it was, and what was not there goes, or HostError is raised and the unit tries
+    again. What a boot lays anew and cannot be laid now, as on a link without carrier, is left to the fabric unit.
+    """
+    with lock.hold(host, "a revert of an unconfirmed change", LOCK_SECONDS):
+        pending = change.read(host)
+        if pending is None:
+            change.clean(host)
+            return []
+        if not pending.due(host):
+            return [f"the change of {pending.operator} has {pending.left(host)} s left"]
+        lines = [f"the change of {pending.operator} since {pending.since} was not confirmed: putting back what was"]
+        left, problems = _back(host, pending, sleep)
+        lines += [f"put back {item}" for item in takeover.put_back(host, pending.reference)]
+        change.clean(host)
+        if left:
+            lines.append("left to the fabric unit: " + "; ".join(problems or [item.id for item in left]))
+            host.runner.execute(["systemctl", "restart", "--no-block", marks.FABRIC_UNIT], None, 60)
+        return lines
+
+
+def _back(host: Host, pending: Pending, sleep: Callable[[float], None]) -> tuple[list[Change], list[str]]:
+    """Changes that are left to the fabric unit, and what failed on the way."""
+    plan = pending.host_plan()
+    change.put_files_back(host, pending)
+    _remember(host, pending)
+    state = observe.look(host, plan)
+    changes = compare(pending.objects(), state.items)
+    problems = fabric.bring(host, plan, state, changes) if changes else []
+    left: list[Change] = []
+    for pause in (fabric.SETTLE_SECONDS, 0.0):
+        left = compare(pending.objects(), observe.look(host, plan).items)
+        if not left:
+            break
+        sleep(pause)
+    firm = [item for item in left if _is_firm(item)]
+    if firm:
+        differences = "; ".join(f"{item.id} ({item.reason})" for item in firm)
+        raise HostError("; ".join([*problems, f"not yet put back: {differences}"]))
+    return left, problems
+
+
+def _remember(host: Host, pending: Pending) -> None:
+    """Whose the kernel settings and qdiscs of the snapshot were, so that they are seen as ours again."""
+    known = record.read(host)
+    same_boot = pending.boot == hairpin_journal.boot_id(host)
+    for key, value in pending.sysctls.items():
+        now = value if same_boot else host.read("/proc/sys/" + key)
+        if now is not None:
+            known.sysctls.setdefault(key, now)
+    if same_boot:
+        known.qdiscs = sorted({*known.qdiscs, *pending.qdiscs})
+    record.write(host, known)
+
+
+def _is_firm(item: Change) -> bool:
+    """Whether a difference would stay if the host were started again now."""
+    if item.old is None or item.new is None:
+        return item.new is None or item.kind in (*ON_DISK, objects.LINK) or item.kind == objects.UNIT
+    if item.kind == objects.LINK:
+        return bool(item.old.body["settings"] != item.new.body["settings"])
+    if item.kind == objects.UNIT:
+        return bool(item.old.body["enabled"] != item.new.body["enabled"])
+    return item.kind in ON_DISK
