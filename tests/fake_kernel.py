@@ -460,7 +460,7 @@ class FakeKernel(Runner):
     # systemd ----------------------------------------------------------------------------------
 
     def _systemctl(self, words: list[str]) -> str:
-        verb, names = words[0], [word for word in words[1:] if word != "--no-reload"]
+        verb, names = words[0], [word for word in words[1:] if word not in ("--no-reload", "--no-block")]
         if verb == "show":
             return "\n".join(
                 f"Id={name}\nActiveState={'active' if name in self.running else 'inactive'}\nMainPID=0\n"
@@ -519,7 +519,20 @@ class FakeKernel(Runner):
     def _process(self, device: str) -> int:
         return 1000 + sum(device.encode())
 
+    def _systemd_run(self, words: list[str]) -> str:
+        assert words[0].startswith("--on-active=") and words[1:] == [
+            "--timer-property=AccuracySec=1s",
+            f"--unit={marks.REVERT_UNIT}",
+        ], words
+        if marks.REVERT_TIMER in self.running:
+            raise Refusal("Failed to start transient timer unit: Unit sparkring-node-revert.timer was already loaded.")
+        assert (self.root / units.REVERT_PATH.lstrip("/")).exists()
+        self.running.add(marks.REVERT_TIMER)
+        return ""
+
     def _stop(self, name: str) -> None:
+        if name not in self.running:
+            return
         self.running.discard(name)
         if units.is_marker(name) and self.plan().driver == "mlx5":
             folder = self.root / f"proc/{self._process(units.marker_device(name))}"

@@ -67,8 +67,14 @@ class Pending:
     schema: str = field(default=SCHEMA)
 
     def objects(self) -> list[Item]:
-        """What was ours before the change."""
-        return [_item(value) for value in self.items]
+        """What was ours before the change, in the order of laying."""
+        return sorted((_item(value) for value in self.items), key=lambda item: objects.ORDER.index(item.kind))
+
+    def addresses(self) -> set[str]:
+        """Addresses that our profiles gave before the change or give by it; a link may hold either in between."""
+        before = [item.body["settings"]["ipv4.addresses"] for item in self.objects() if item.kind == objects.LINK]
+        given = {part.strip() for held in before for part in held.split(",")}
+        return given | {link.address for link in self.host_plan().links}
 
     def record(self) -> Record:
         """The runtime record before the change."""
@@ -80,16 +86,21 @@ class Pending:
 
     def due(self, host: Host) -> bool:
         """Whether the host is to go back: the time is over, or it was started again since."""
-        return self.boot != hairpin_journal.boot_id(host) or time.monotonic() >= self.deadline
+        return self.boot != hairpin_journal.boot_id(host) or now() >= self.deadline
 
     def left(self, host: Host) -> int:
         """Seconds until the host goes back."""
-        return 0 if self.due(host) else max(1, round(self.deadline - time.monotonic()))
+        return 0 if self.due(host) else max(1, round(self.deadline - now()))
 
     def sentence(self, host: Host) -> str:
         """What happens to the change if nobody does anything."""
         left = self.left(host)
         return f"goes back to what it was {f'in {left} s' if left else 'now'}"
+
+
+def now() -> float:
+    """Seconds of the clock that deadlines are told by; it runs from boot and nobody sets it."""
+    return time.monotonic()
 
 
 class PendingRefused(HostError):
@@ -174,7 +185,7 @@ def extend(host: Host, pending: Pending, run: Run) -> Pending:
     made = dataclasses.replace(
         pending,
         boot=hairpin_journal.boot_id(host),
-        deadline=time.monotonic() + run.seconds,
+        deadline=now() + run.seconds,
         seconds=run.seconds,
     )
     host.write(marks.CHANGE_PATH, (json.dumps(dataclasses.asdict(made), sort_keys=True) + "\n").encode(), 0o600)

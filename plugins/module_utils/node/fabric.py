@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,10 +38,10 @@ class Outcome:
     pending: bool = False
 
 
-def _outcome(changes: list[Change], pending: bool, taken: Collection[takeover.Other] = ()) -> Outcome:
+def _outcome(changes: list[Change], pending: bool, taken: Sequence[takeover.Other] = ()) -> Outcome:
     before = "".join(change.old.line() + "\n" for change in changes if change.old is not None)
     after = "".join(change.new.line() + "\n" for change in changes if change.new is not None)
-    plain = [item.plain() for item in (*taken, *changes)]
+    plain = [item.plain() for item in taken] + [change.plain() for change in changes]
     return Outcome(plain, takeover.lines(taken) + before, after, pending)
 
 
@@ -75,6 +75,7 @@ def setup(
         _refuse_wrong_identity(host, plan)
         pending = admit(host, run)
         state = observe.look(host, plan)
+        state.granted = pending.addresses() if pending else set()
         others = takeover.found(host, state)
         taken = takeover.forget(state, others, take_over)
         found = management.refusals(host, state, plan) + observe.refusals(host, state, plan)

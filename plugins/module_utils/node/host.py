@@ -152,7 +152,7 @@ class Host:
         try:
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
             with contextlib.suppress(FileExistsError):
-                os.symlink(target, place)
+                os.symlink(self.path(target), place)
             _settle(place.parent)
         except OSError as error:
             raise _named(error, path) from error

@@ -30,6 +30,8 @@ class State:
     record: record.Record = field(default_factory=record.Record)
     plan: dict[str, Any] | None = None
     marker_changed: bool = False
+    granted: set[str] = field(default_factory=set)
+    """Addresses that a change under way has given, or was about to take."""
 
     def chain(self) -> str:
         """The chain that forward rules belong in on this host."""
@@ -312,7 +314,7 @@ def _occupied_links(state: State, plan: host_plan.HostPlan) -> list[str]:
     for link in laid:
         if manager.devices.get(link.netdev) == "unmanaged":
             found.append(f"{link.netdev} is not managed by NetworkManager: let NetworkManager manage it")
-        granted = {link.address}
+        granted = {link.address, *state.granted}
         for profile in manager.profiles:
             here = link.netdev in (profile.active_on, profile.netdev)
             if here and profile.uuid in ours:

@@ -58,6 +58,7 @@ def _back(host: Host, pending: Pending, sleep: Callable[[float], None]) -> tuple
     if firm:
         differences = "; ".join(f"{item.id} ({item.reason})" for item in firm)
         raise HostError("; ".join([*problems, f"not yet put back: {differences}"]))
+    _settle(host, pending)
     return left, problems
 
 
@@ -71,6 +72,17 @@ def _remember(host: Host, pending: Pending) -> None:
             known.sysctls.setdefault(key, now)
     if same_boot:
         known.qdiscs = sorted({*known.qdiscs, *pending.qdiscs})
+    record.write(host, known)
+
+
+def _settle(host: Host, pending: Pending) -> None:
+    """The record as it was; after another boot, as laying what was has made it."""
+    known = pending.record()
+    if pending.boot != hairpin_journal.boot_id(host):
+        now = record.read(host)
+        kept = {key: value for key, value in now.sysctls.items() if key in known.sysctls}
+        known.sysctls = {key: value for key, value in kept.items() if host.read("/proc/sys/" + key) != value}
+        known.qdiscs = [netdev for netdev in now.qdiscs if netdev in known.qdiscs]
     record.write(host, known)
 
 

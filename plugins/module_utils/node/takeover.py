@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +98,7 @@ def put_back(host: Host, reference: list[dict[str, Any]]) -> list[str]:
     return [unit["name"] for unit in reversed(reference) if unit["enabled"] or unit["active"]]
 
 
-def lines(chosen: Collection[Other]) -> str:
+def lines(chosen: Sequence[Other]) -> str:
     """Each object in one line, for diffs: the command that takes it away."""
     return "".join(f"{item.id} {shlex.join(item.command)}\n" for item in chosen)
 
