@@ -18,6 +18,7 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.node import (
     hairpin,
     hairpin_journal,
     hairpin_run,
+    lock,
     survey,
 )
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
@@ -57,6 +58,20 @@ def test_functions_one_after_the_other_in_the_plans_order(tmp_path: Path, old: b
     entry = (hairpin_journal.read(card.host()) or {})[BDF[CW]]
     assert (entry.queue_size, entry.num_queues, entry.restarts, entry.firmware) == (1024, 2, 0, "28.45.4028")
     assert card.now < 60
+
+
+def test_a_live_run_is_alone_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card, plan = bare(tmp_path)
+    held: list[bool] = []
+
+    def event(_what: str) -> None:
+        with pytest.raises(HostError, match=r"^a hairpin run "), lock.hold(card.host(), "test", wait=0):
+            pass
+        held.append(True)
+
+    monkeypatch.setattr(card, "event", event)
+    live(card, plan)
+    assert len(held) > 4
 
 
 def test_a_second_run_changes_nothing_and_asks_for_nobodys_leave(tmp_path: Path) -> None:

@@ -54,10 +54,9 @@ def test_a_confirmed_change_is_what_a_plain_one_is(pattern: CutKernel, tmp_path:
 
 
 def stands(kernel: CutKernel, wanted: Standing, where: str, booted: bool = True) -> None:
-    """The host is as wanted.
+    """The host is as wanted. Beside it, where no change is pending, may lie what does nothing then.
 
-    Files that do nothing without a pending change may be left until the next boot, and one that they lack each other
-    for that until the next change.
+    A boot takes the remains away when they are complete; incomplete ones go with the next change.
     """
     complete = all((kernel.root / path.lstrip("/")).is_file() for path in REMAINS)
     if change.read(kernel.host()) is None and not (booted and complete):
