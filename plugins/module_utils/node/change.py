@@ -276,6 +276,9 @@ def _item(value: dict[str, Any]) -> Item:
     if value["kind"] == objects.UNIT:
         # One that was failing is wanted all the same.
         body.update({"enabled": True, "active": True})
+    if value["kind"] == objects.LINK and body["active"]:
+        # What its profile gives; an address that someone added by hand goes whenever a profile is started.
+        body["addresses"] = [part.strip() for part in body["settings"]["ipv4.addresses"].split(",") if part.strip()]
     return Item(value["id"], value["kind"], body, value["netdev"])
 
 

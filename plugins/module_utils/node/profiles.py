@@ -138,7 +138,10 @@ def lay(host: Host, present: list[str], wanted: list[dict[str, Any]]) -> None:
     waiting = again + fresh
     if waiting:
         with ThreadPoolExecutor(max_workers=len(waiting)) as pool:
-            list(pool.map(lambda body: _up(host, body), waiting))
+            works = [pool.submit(_up, host, body) for body in waiting]
+        # One that fails does not keep the others from coming up.
+        for work in works:
+            work.result()
 
 
 def _not_up(host: Host, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:

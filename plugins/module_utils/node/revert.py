@@ -54,7 +54,7 @@ def _back(host: Host, pending: Pending, sleep: Callable[[float], None]) -> tuple
         if not left:
             break
         sleep(pause)
-    firm = [item for item in left if _is_firm(item)]
+    firm = [item for item in left if _is_firm(host, item)]
     if firm:
         differences = "; ".join(f"{item.id} ({item.reason})" for item in firm)
         raise HostError("; ".join([*problems, f"not yet put back: {differences}"]))
@@ -86,12 +86,14 @@ def _settle(host: Host, pending: Pending) -> None:
     record.write(host, known)
 
 
-def _is_firm(item: Change) -> bool:
-    """Whether a difference would stay if the host were started again now."""
+def _is_firm(host: Host, item: Change) -> bool:
+    """Whether nobody but the revert would put this right."""
     if item.old is None or item.new is None:
-        return item.new is None or item.kind in (*ON_DISK, objects.LINK) or item.kind == objects.UNIT
+        return item.new is None or item.kind in (*ON_DISK, objects.LINK, objects.UNIT)
     if item.kind == objects.LINK:
-        return bool(item.old.body["settings"] != item.new.body["settings"])
+        # Its carrier starts a profile, and nothing else does; what was down may be up by now.
+        carrier = host.read(f"/sys/class/net/{item.new.body['netdev']}/carrier") == "1"
+        return bool(item.old.body["settings"] != item.new.body["settings"] or (carrier and item.new.body["active"]))
     if item.kind == objects.UNIT:
         return bool(item.old.body["enabled"] != item.new.body["enabled"])
     return item.kind in ON_DISK

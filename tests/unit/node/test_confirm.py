@@ -22,6 +22,7 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.node import (
 )
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
 from tests.cut_kernel import MANAGEMENT, CutKernel, difference
+from tests.fake_kernel import Refusal
 
 from . import changes, ring
 
@@ -306,6 +307,32 @@ def test_a_link_without_carrier_does_not_hold_up_a_revert(tmp_path: Path) -> Non
     kernel._up(LINK["profile_uuid"])
     kernel._start(marks.FABRIC_UNIT)
     assert changes.set_up(kernel, changes.old_plan(), check=True).changes == []
+
+
+def test_a_link_that_was_down_before_may_be_up_by_now(tmp_path: Path) -> None:
+    kernel = changes.laid(changes.bare(tmp_path), changes.old_plan())
+    kernel.set_carrier(CW, False)
+    kernel._down(CW)
+    assert "has no carrier" in refused(kernel, changes.set_up)
+    kernel.set_carrier(CW, True)
+    kernel._up(LINK["profile_uuid"])
+    changes.SECONDS[0] += 181
+    kernel.revert_unit()
+    assert change.read(kernel.host()) is None
+    assert changes.set_up(kernel, changes.old_plan(), check=True).changes == []
+
+
+def test_a_link_that_could_come_up_and_does_not_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = changes.laid(changes.bare(tmp_path), changes.old_plan())
+    before = kernel.standing()
+    changes.set_up(kernel)
+    changes.SECONDS[0] += 181
+    with monkeypatch.context() as patched:
+        patched.setattr(kernel, "_up", lambda item: (_ for _ in ()).throw(Refusal("Error: busy", 4)))
+        with pytest.raises(HostError, match=r"could not bring up its profile .*; not yet put back: .*link/cw_primary"):
+            kernel.revert_unit()
+    kernel.revert_unit()
+    assert difference(kernel.standing(), before, "reverted") == ""
 
 
 def test_what_cannot_be_taken_away_is_tried_again(started: CutKernel) -> None:
