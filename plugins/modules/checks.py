@@ -17,6 +17,13 @@ options:
     description: The host's plan, a document of schema C(sparkring.host-plan/1).
     type: dict
     required: true
+  responder_key:
+    description:
+      - Shared key of a verify run, at least 32 characters, made for that run and known to its hosts only.
+      - With it a transient systemd unit is started once the checks are answered; it listens on the host's management
+        address (TCP port 18619) and lets M(sparkring.cluster.lanes) read relay counters and make RDMA writes on the lanes
+        of this plan, which must be the one that the host holds. It ends with that module, or after ten idle minutes.
+    type: str
 attributes:
   check_mode:
     description: Runs the same in check mode, since it changes nothing.
@@ -33,6 +40,11 @@ EXAMPLES = r"""
   sparkring.cluster.checks:
     plan: "{{ host_plan }}"
   register: checks
+
+- name: Answer them, and be ready for the lanes
+  sparkring.cluster.checks:
+    plan: "{{ host_plan }}"
+    responder_key: "{{ verify_key }}"
 """
 
 RETURN = r"""
@@ -76,17 +88,22 @@ results:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import checks
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import checks, responder
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.host import Host
 
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule({"plan": {"type": "dict", "required": True}}, supports_check_mode=True)
+    module = AnsibleModule(
+        {"plan": {"type": "dict", "required": True}, "responder_key": {"type": "str", "no_log": True}},
+        supports_check_mode=True,
+    )
     try:
         results = checks.answer(Host(), HostPlan.from_plain(module.params["plan"]))
-    except (HostError, ValueError) as error:
+        if module.params["responder_key"] is not None and not module.check_mode:
+            responder.start(module.params["plan"], module.params["responder_key"])
+    except (HostError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, results=results)
 

@@ -9,7 +9,7 @@ module: lanes
 short_description: Prove every lane of a ring with an RDMA write
 version_added: "0.1.0"
 description:
-  - Runs on the head of a ring, while M(sparkring.cluster.responder) runs on every host.
+  - Runs on the head of a ring, once M(sparkring.cluster.checks) has started the responder of every host, and ends them.
   - Makes one reliable-connection RDMA write over every lane of every host plan, strictly one lane at a time.
   - A relayed lane holds only when the filter of each relay counted the data and the acknowledgements, and no relay
     forwarded by IP meanwhile.

@@ -159,7 +159,7 @@ VIRTUAL_HOST_FILES = {
 
 PROBE_MARK = "sparkring-lab-probe-ok"
 KERNEL_ARGUMENTS = (
-    "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off audit=0 cryptomgr.notests no_timer_check "
+    "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off audit=0 cryptomgr.notests no_timer_check init_on_alloc=0 "
     "systemd.show_status=0"
 )
 

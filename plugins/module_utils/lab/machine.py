@@ -69,7 +69,7 @@ class Machine:
             *network.INSIDE,
             *("qemu-system-x86_64", "-name", names.host_name(self.host), "-M", "q35", "-nodefaults"),
             *("-no-user-config", "-vga", "none", "-display", "none", "-accel", ACCELERATION[acceleration]),
-            *("-cpu", "max", "-smp", "1", "-m", str(memory_mib), "-kernel", image.kernel, "-initrd", image.initrd),
+            *("-cpu", "max,-erms", "-smp", "1", "-m", str(memory_mib), "-kernel", image.kernel, "-initrd", image.initrd),
             *("-append", guest.KERNEL_ARGUMENTS, "-serial", f"file:{self.console}"),
             *("-qmp", f"unix:{self._monitor},server=on,wait=off"),
             *("-drive", f"file={self.disk},if=none,id=disk,format=qcow2,cache=unsafe"),
@@ -162,7 +162,7 @@ def _runs_under_kvm(image: Image) -> bool:
     process = subprocess.Popen(
         [
             *(tool, "-M", "q35", "-nodefaults", "-no-user-config", "-vga", "none", "-display", "none"),
-            *("-accel", "kvm", "-cpu", "max", "-m", "256", "-kernel", image.kernel, "-initrd", image.initrd),
+            *("-accel", "kvm", "-cpu", "max,-erms", "-m", "256", "-kernel", image.kernel, "-initrd", image.initrd),
             *("-append", "console=ttyS0 quiet lab.probe", "-serial", "stdio"),
         ],
         stdin=subprocess.DEVNULL,

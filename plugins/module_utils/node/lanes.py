@@ -8,9 +8,12 @@ forwarded meanwhile.
 from __future__ import annotations
 
 import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, zip_longest
 from time import monotonic, sleep
 from typing import Any
 
@@ -37,7 +40,7 @@ class Unanswered(Exception):
 
 
 class Responders:
-    """One lasting connection to the responder of each host."""
+    """One lasting connection to the responder of each host, on which one question is asked at a time."""
 
     def __init__(self, plans: dict[str, HostPlan], key: bytes, port: int) -> None:
         self._plans = plans
@@ -45,9 +48,14 @@ class Responders:
         self._port = port
         self._open: dict[str, Asking] = {}
         self._lost: dict[str, Unanswered] = {}
+        self._turns = {host: threading.Lock() for host in plans}
 
     def ask(self, host: str, verb: str, seconds: float = ANSWER_SECONDS, **arguments: Any) -> dict[str, Any]:
         """The result of one verb on one host; raises Unanswered."""
+        with self._turns[host]:
+            return self._ask(host, verb, seconds, arguments)
+
+    def _ask(self, host: str, verb: str, seconds: float, arguments: dict[str, Any]) -> dict[str, Any]:
         if host in self._lost:
             raise self._lost[host]
         where = f"{host} ({self._plans[host].management.address} port {self._port})"
@@ -68,8 +76,11 @@ class Responders:
         result: dict[str, Any] = reply["result"]
         return result
 
-    def close(self) -> None:
-        """Close every connection."""
+    def end(self) -> None:
+        """Have every responder end that can be reached, and close the connections."""
+        for host in self._plans:
+            with suppress(Unanswered):
+                self.ask(host, "end")
         for asking in self._open.values():
             asking.close()
 
@@ -84,16 +95,29 @@ class Counters:
 
 
 def verify(plans: dict[str, HostPlan], key: bytes, port: int = marks.RESPONDER_PORT) -> list[dict[str, Any]]:
-    """Check every lane of every host plan, strictly one after another; one result for each."""
+    """Check every lane of every host plan, strictly one after another; one result for each.
+
+    The responders end with it.
+    """
     responders = Responders(plans, key, port)
     lane_ports = cycle(marks.LANE_PORTS)
+    trials = [
+        _Trial(plans, responders, plan, lane, next(lane_ports))
+        for plan in sorted(plans.values(), key=lambda item: item.position)
+        for lane in sorted(plan.lanes, key=lambda item: (plans[item.peer].position, item.index))
+    ]
     results = []
     try:
-        for plan in sorted(plans.values(), key=lambda item: item.position):
-            for lane in sorted(plan.lanes, key=lambda item: (plans[item.peer].position, item.index)):
-                results.append(_Trial(plans, responders, plan, lane).result(next(lane_ports)))
+        # Starting a receiving end puts nothing on the fabric: the next lane's is started while this one writes.
+        with ThreadPoolExecutor(max_workers=1) as ahead:
+            receiving = [ahead.submit(trial.receive) for trial in trials[:1]]
+            for trial, following in zip_longest(trials, trials[1:]):
+                opened = receiving.pop()
+                if following is not None:
+                    receiving.append(ahead.submit(following.receive))
+                results.append(trial.result(opened.result))
     finally:
-        responders.close()
+        responders.end()
     return results
 
 
@@ -108,15 +132,23 @@ def reverse_of(lane: Lane, peer: HostPlan) -> Lane | None:
 class _Trial:
     """One lane on trial."""
 
-    def __init__(self, plans: dict[str, HostPlan], responders: Responders, plan: HostPlan, lane: Lane) -> None:
-        self._plans = plans
+    def __init__(
+        self, plans: dict[str, HostPlan], responders: Responders, plan: HostPlan, lane: Lane, port: int
+    ) -> None:
         self._responders = responders
         self._source = plan.host
         self._lane = lane
         self._reverse = reverse_of(lane, plans[lane.peer])
+        self._port = port
 
-    def result(self, port: int) -> dict[str, Any]:
-        """Try the lane; what was found, with a fix when it does not hold."""
+    def receive(self) -> None:
+        """Start the receiving end at the far host; raises Unanswered."""
+        if self._reverse is not None:
+            seconds = LISTEN_SECONDS + ANSWER_SECONDS
+            self._responders.ask(self._lane.peer, "serve", seconds, lane=self._reverse.id, port=self._port)
+
+    def result(self, received: Callable[[], None]) -> dict[str, Any]:
+        """Try the lane, whose receiving end stands once ``received`` returns; what was found, and a fix if it fails."""
         lane, reverse = self._lane, self._reverse
         if reverse is None:
             found = f"{lane.peer} has no lane back from {lane.target.rdma_device}"
@@ -124,7 +156,9 @@ class _Trial:
         try:
             for _attempt in range(ATTEMPTS):
                 before = self._counters(reverse)
-                gbps = self._write(reverse, port)
+                received()
+                received = self.receive
+                gbps = self._write()
                 moved = self._moved(reverse, before)
                 if not any(moved.forwarded.values()):
                     break
@@ -132,16 +166,15 @@ class _Trial:
             return self._outcome(False, str(error), error.fix or self._first_look())
         return self._judge(gbps, moved)
 
-    def _write(self, reverse: Lane, port: int) -> float:
+    def _write(self) -> float:
         lane = self._lane
-        self._responders.ask(lane.peer, "serve", LISTEN_SECONDS + ANSWER_SECONDS, lane=reverse.id, port=port)
         try:
             answer = self._responders.ask(
-                self._source, "write", WRITE_SECONDS + ANSWER_SECONDS, lane=lane.id, port=port
+                self._source, "write", WRITE_SECONDS + ANSWER_SECONDS, lane=lane.id, port=self._port
             )
         except Unanswered:
             with suppress(Unanswered):
-                self._responders.ask(lane.peer, "stop")
+                self._responders.ask(lane.peer, "stop", port=self._port)
             raise
         return float(answer["gbps"])
 

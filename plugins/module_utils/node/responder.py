@@ -1,8 +1,9 @@
 """Answers the lane checks of one verify run on one host.
 
 A transient unit listens on the management address, obeys only authentic requests
-(see ``messages``), and knows four verbs on the objects of its own plan: ``counters``,
-``serve``, ``write``, ``stop``. It ends by itself when nothing is asked any more.
+(see ``messages``), and knows five verbs on the objects of its own plan: ``counters``,
+``serve``, ``write``, ``stop``, ``end``. It ends when it is told to, and by itself when nothing
+is asked any more.
 """
 
 from __future__ import annotations
@@ -100,13 +101,14 @@ class Verbs:
         self._lanes = {lane.id: lane for lane in plan.lanes}
         self._filters = {item.id: item for item in plan.filters}
         self._peers = {peer.host: peer.management_address for peer in plan.peers}
-        self._server: subprocess.Popen[str] | None = None
-        self._server_deadline = 0.0
+        self._servers: dict[int, tuple[subprocess.Popen[str], float]] = {}
+        self.ended = False
         self._verbs: dict[str, tuple[tuple[str, ...], Callable[..., dict[str, Any]]]] = {
             "counters": (("filters",), self.counters),
             "serve": (("lane", "port"), self.serve),
             "write": (("lane", "port"), self.write),
-            "stop": ((), self.stop),
+            "stop": (("port",), self.stop),
+            "end": ((), self.end),
         }
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -139,22 +141,22 @@ class Verbs:
 
     def serve(self, lane: Any, port: Any) -> dict[str, Any]:
         """Start the receiving end of a lane on its near device, and wait until it listens."""
-        self.stop()
         command = self._perftest(self._lane(lane), self._port(port))
-        self._server = subprocess.Popen(
+        self._stop(port)
+        server = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        self._server_deadline = time.monotonic() + SERVER_SECONDS
+        self._servers[port] = (server, time.monotonic() + SERVER_SECONDS)
         deadline = time.monotonic() + LISTEN_SECONDS
         while time.monotonic() < deadline:
             if listens(port):
                 return {}
-            if self._server.poll() is not None:
-                said = last_line(self._server.communicate()[1])
-                self._server = None
+            if server.poll() is not None:
+                said = last_line(server.communicate()[1])
+                del self._servers[port]
                 raise ResponderError(f"ib_write_bw did not listen on {lane}: {said}")
             time.sleep(0.02)
-        self.stop()
+        self._stop(port)
         raise ResponderError(f"ib_write_bw did not listen on {lane} within {LISTEN_SECONDS:.0f} s")
 
     def write(self, lane: Any, port: Any) -> dict[str, Any]:
@@ -175,18 +177,32 @@ class Verbs:
         except ValueError:
             raise ResponderError(f"ib_write_bw on {lane} gave no speed: {last_line(result.stdout)}") from None
 
-    def stop(self) -> dict[str, Any]:
-        """End the receiving end, if one runs."""
-        if self._server is not None:
-            self._server.kill()
-            self._server.communicate()
-            self._server = None
+    def stop(self, port: Any) -> dict[str, Any]:
+        """End the receiving end on a port, if one runs."""
+        self._stop(self._port(port))
+        return {}
+
+    def stop_all(self) -> None:
+        """End every receiving end that runs."""
+        for port in list(self._servers):
+            self._stop(port)
+
+    def end(self) -> dict[str, Any]:
+        """Have the responder end once it has answered."""
+        self.ended = True
         return {}
 
     def stop_overdue(self) -> None:
-        """End a receiving end that nobody came to."""
-        if self._server is not None and time.monotonic() > self._server_deadline:
-            self.stop()
+        """End receiving ends that nobody came to."""
+        for port, (_server, deadline) in list(self._servers.items()):
+            if time.monotonic() > deadline:
+                self._stop(port)
+
+    def _stop(self, port: int) -> None:
+        if port in self._servers:
+            server = self._servers.pop(port)[0]
+            server.kill()
+            server.communicate()
 
     def _lane(self, name: Any) -> Lane:
         if not isinstance(name, str) or name not in self._lanes:
@@ -239,11 +255,15 @@ class Responder:
         finally:
             self._listener.close()
             with self._turn:
-                self._verbs.stop()
+                self._verbs.stop_all()
 
     def stop(self) -> None:
         """Make ``run`` return."""
         self._stopped.set()
+
+    def ended(self) -> bool:
+        """Whether ``run`` was told to return."""
+        return self._stopped.is_set()
 
     def _accept(self) -> None:
         try:
@@ -267,6 +287,8 @@ class Responder:
                     reply = self._answer(request)
                     self._last_request = time.monotonic()
                 answering.reply(reply)
+                if self._verbs.ended:
+                    self.stop()
         except (Refused, OSError, ValueError):
             pass  # whoever this was gets no word; nothing was done
         finally:

@@ -59,7 +59,7 @@ def test_an_authentic_request_is_obeyed(bench: Bench, line: socket.socket) -> No
     asking = Asking(Channel(line), ring.KEY)
     assert asking.ask(SERVE, 10) == {"result": {}}
     assert [call[1] for call in bench.calls()] == ["rocespark1ccw"]
-    assert asking.ask({"host": "spark1", "verb": "stop"}, 5) == {"result": {}}
+    assert asking.ask({"host": "spark1", "verb": "stop", "port": 18620}, 5) == {"result": {}}
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((ring.MANAGEMENT["spark1"], 18620), 1)
 
@@ -75,7 +75,7 @@ def test_the_asker_sees_a_wrong_key_as_a_closed_connection(bench: Bench, line: s
 
 
 def test_a_message_is_refused_the_second_time(bench: Bench, line: socket.socket) -> None:
-    text = request_text(ring.KEY, nonce_of(line), {"host": "spark1", "verb": "stop"})
+    text = request_text(ring.KEY, nonce_of(line), {"host": "spark1", "verb": "stop", "port": 18620})
     line.sendall(text)
     assert "code" in json.loads(line.makefile("rb").readline())
     line.sendall(text)
@@ -160,7 +160,8 @@ def test_a_forged_reply_is_refused() -> None:
         ({"port": "18620"}, "the port '18620' is not a lane port"),
         ({"port": 18640}, "the port 18640 is not a lane port"),
         ({"device": "x"}, "serve takes lane, port"),
-        ({"verb": "stop"}, "stop takes no arguments"),
+        ({"verb": "end"}, "end takes no arguments"),
+        ({"verb": "stop"}, "stop takes port"),
     ],
 )
 def test_only_the_verbs_and_objects_of_the_plan(
@@ -181,6 +182,32 @@ def test_a_short_key_is_refused(bench: Bench) -> None:
     plan = ring.host_plan("spark0")
     with pytest.raises(ResponderError, match="at least 32 bytes"):
         Responder(plan, b"short", Verbs(plan), bench.port)
+
+
+def test_one_lane_is_stopped_and_the_next_still_waits(bench: Bench, line: socket.socket) -> None:
+    asking = Asking(Channel(line), ring.KEY)
+    for port in (18620, 18621):
+        assert asking.ask({**SERVE, "port": port}, 10) == {"result": {}}
+    assert asking.ask({"host": "spark1", "verb": "stop", "port": 18620}, 5) == {"result": {}}
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((ring.MANAGEMENT["spark1"], 18620), 1)
+    socket.create_connection((ring.MANAGEMENT["spark1"], 18621), 1).close()
+
+
+def test_it_ends_when_told_to(bench: Bench, line: socket.socket, responders: dict[str, Responder]) -> None:
+    assert Asking(Channel(line), ring.KEY).ask({"host": "spark1", "verb": "end"}, 5) == {"result": {}}
+    line.settimeout(5)
+    with contextlib.suppress(ConnectionResetError):
+        while line.recv(100):
+            pass
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((ring.MANAGEMENT["spark1"], bench.port), 1).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.05)
+    pytest.fail("the responder still listens")
 
 
 def test_it_ends_when_idle(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
