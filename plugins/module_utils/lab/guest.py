@@ -159,8 +159,8 @@ VIRTUAL_HOST_FILES = {
 
 PROBE_MARK = "sparkring-lab-probe-ok"
 KERNEL_ARGUMENTS = (
-    "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off audit=0 cryptomgr.notests no_timer_check init_on_alloc=0 "
-    "systemd.show_status=0"
+    "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off audit=0 cryptomgr.notests no_timer_check "
+    "init_on_alloc=0 systemd.show_status=0"
 )
 
 INIT = f"""\

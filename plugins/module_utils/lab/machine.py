@@ -21,6 +21,8 @@ from .image import Image
 LINK_SPEED = 200000
 """Mb/s that the fabric NICs claim, as a real cable does."""
 ACCELERATION = {"kvm": "kvm", "tcg": "tcg,thread=multi,tb-size=256"}
+CPU = "max,-erms"
+"""All that the emulator knows but fast byte copies: those it makes byte by byte, and a kernel that sees them uses them."""
 PROBE_SECONDS = 10
 
 
@@ -69,7 +71,18 @@ class Machine:
             *network.INSIDE,
             *("qemu-system-x86_64", "-name", names.host_name(self.host), "-M", "q35", "-nodefaults"),
             *("-no-user-config", "-vga", "none", "-display", "none", "-accel", ACCELERATION[acceleration]),
-            *("-cpu", "max,-erms", "-smp", "1", "-m", str(memory_mib), "-kernel", image.kernel, "-initrd", image.initrd),
+            *(
+                "-cpu",
+                "max,-erms",
+                "-smp",
+                "1",
+                "-m",
+                str(memory_mib),
+                "-kernel",
+                image.kernel,
+                "-initrd",
+                image.initrd,
+            ),
             *("-append", guest.KERNEL_ARGUMENTS, "-serial", f"file:{self.console}"),
             *("-qmp", f"unix:{self._monitor},server=on,wait=off"),
             *("-drive", f"file={self.disk},if=none,id=disk,format=qcow2,cache=unsafe"),
@@ -162,7 +175,7 @@ def _runs_under_kvm(image: Image) -> bool:
     process = subprocess.Popen(
         [
             *(tool, "-M", "q35", "-nodefaults", "-no-user-config", "-vga", "none", "-display", "none"),
-            *("-accel", "kvm", "-cpu", "max,-erms", "-m", "256", "-kernel", image.kernel, "-initrd", image.initrd),
+            *("-accel", "kvm", "-cpu", CPU, "-m", "256", "-kernel", image.kernel, "-initrd", image.initrd),
             *("-append", "console=ttyS0 quiet lab.probe", "-serial", "stdio"),
         ],
         stdin=subprocess.DEVNULL,

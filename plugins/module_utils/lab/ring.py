@@ -23,7 +23,7 @@ from . import layout as names
 from .commands import LabError, check_requirements, run
 from .image import Image
 from .layout import Layout
-from .machine import Machine, find_acceleration
+from .machine import CPU, Machine, find_acceleration
 
 RUN_DIRECTORY = "/run/sparkring-lab"
 STATE = f"{RUN_DIRECTORY}/lab.json"
@@ -263,6 +263,7 @@ def _stamp(lab: Lab, tars: list[bytes]) -> dict[str, Any]:
         "identities": hashlib.sha256(b"".join(tars)).hexdigest(),
         "qemu": run(["qemu-system-x86_64", "--version"]).splitlines()[0],
         "cpu": hashlib.sha256("\n".join(sorted(set(cpu))).encode()).hexdigest() if lab.acceleration == "kvm" else "",
+        "cpu_model": CPU,
         "kernel_arguments": guest.KERNEL_ARGUMENTS,
     }
 
