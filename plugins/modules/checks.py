@@ -21,8 +21,9 @@ options:
     description:
       - Shared key of a verify run, at least 32 characters, made for that run and known to its hosts only.
       - With it a transient systemd unit is started once the checks are answered; it listens on the host's management
-        address (TCP port 18619) and lets M(sparkring.cluster.lanes) read relay counters and make RDMA writes on the lanes
-        of this plan, which must be the one that the host holds. It ends with that module, or after ten idle minutes.
+        address (TCP port 18619) and lets M(sparkring.cluster.lanes) read relay counters and make RDMA writes on the
+        lanes of this plan, which must be the one that the host holds. It ends with that module, or after ten idle
+        minutes.
     type: str
 attributes:
   check_mode:

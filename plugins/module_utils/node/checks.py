@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Callable
 
 from ..contract import hairpin_state, host_plan
-from . import forward, hairpin, identity, objects, observe, survey
+from . import forward, gid, hairpin, identity, objects, observe
 from .commands import Completed
 from .diff import compare
 from .host import Host
@@ -123,12 +122,7 @@ def _port_mtu(bench: Bench, check: host_plan.Check) -> str:
 def _gid(bench: Bench, check: host_plan.Check) -> str:
     """IPv4 addresses that the device's RoCE v2 GIDs of its netdev carry; found by content, not by index."""
     link = bench.link(check)
-    found = []
-    for entry in survey.gids(bench.host, link.rdma_device):
-        mapped = ipaddress.IPv6Address(entry["gid"]).ipv4_mapped
-        if mapped is not None and entry["type"] == "RoCE v2" and entry["netdev"] == link.netdev:
-            found.append(str(mapped))
-    return ",".join(found) or "none"
+    return ",".join(gid.by_address(bench.host, link.rdma_device, link.netdev)) or "none"
 
 
 def _route(bench: Bench, check: host_plan.Check) -> str:
@@ -194,7 +188,7 @@ def _hairpin(bench: Bench, check: host_plan.Check) -> str:
 
 QUESTIONS = {
     "link.carrier": Question(_carrier, "check the cable and that the host at its other end is on"),
-    "link.mac": Question(_mac, "run bind to see which hardware changed"),
+    "link.mac": Question(_mac, "run rebind to see which hardware changed"),
     "link.mtu": Question(_mtu, LAY_AGAIN),
     "link.address": Question(_address, LAY_AGAIN),
     "link.speed": Question(_speed, "reseat or replace the cable, then verify again"),

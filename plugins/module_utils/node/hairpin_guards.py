@@ -28,14 +28,14 @@ def absent(host: Host, link: host_plan.Link) -> str:
     """How a function differs from its plan in PCI address, netdev, MAC or RDMA device; empty where it does not."""
     base = f"{PCI}/{link.bdf}"
     if link.bdf is None or not host.path(base).exists():
-        return f"{link.netdev} is planned at PCI address {link.bdf}, which does not exist here: run bind"
+        return f"{link.netdev} is planned at PCI address {link.bdf}, which does not exist here: run rebind"
     for kind, folder, wanted in (("netdev", "net", link.netdev), ("RDMA device", "infiniband", link.rdma_device)):
         found = host.names(f"{base}/{folder}")
         if found != [wanted]:
-            return f"PCI address {link.bdf} has {kind} {', '.join(found) or 'none'}, planned is {wanted}: run bind"
+            return f"PCI address {link.bdf} has {kind} {', '.join(found) or 'none'}, planned is {wanted}: run rebind"
     mac = host.read(f"{base}/net/{link.netdev}/address") or "none"
     if mac.lower() != link.mac.lower():
-        return f"{link.netdev} has MAC {mac}, planned is {link.mac}: run bind"
+        return f"{link.netdev} has MAC {mac}, planned is {link.mac}: run rebind"
     return ""
 
 
@@ -44,17 +44,17 @@ def wrong_hardware(host: Host, plan: host_plan.HostPlan, functions: list[Functio
     failed = [item for item in functions if item.judgement.state == hairpin_state.FAILED]
     found = [absent(host, item.link) for item in functions if item not in failed]
     found += [
-        f"{item.link.netdev} is planned at PCI address {item.bdf}, which does not exist here: run bind"
+        f"{item.link.netdev} is planned at PCI address {item.bdf}, which does not exist here: run rebind"
         for item in failed
         if not host.path(f"{PCI}/{item.bdf}").exists()
     ]
     found += [
-        f"{link.netdev} is the management interface: run bind"
+        f"{link.netdev} is the management interface: run rebind"
         for link in plan.links
         if link.netdev == plan.management.netdev
     ]
     if not failed and identity.of(host) != plan.identity:
-        found.insert(0, f"this is not {plan.host}: its identity is {identity.of(host) or 'unknown'}: run bind")
+        found.insert(0, f"this is not {plan.host}: its identity is {identity.of(host) or 'unknown'}: run rebind")
     if failed and len(failed) == len(functions):
         found.append("the driver's restart failed on every function, and nothing tells this host: power-cycle it")
     return [sentence for sentence in found if sentence]
@@ -95,7 +95,11 @@ def foreign_filters(host: Host, plan: host_plan.HostPlan) -> list[str]:
 
 def rdma_users(host: Host, plan: host_plan.HostPlan) -> list[str]:
     """Processes that hold queue pairs or protection domains on fabric devices."""
-    devices = {link.rdma_device for link in plan.links}
+    return rdma_holders(host, {link.rdma_device for link in plan.links})
+
+
+def rdma_holders(host: Host, devices: set[str]) -> list[str]:
+    """Processes that hold queue pairs or protection domains on these devices, each a sentence."""
     holders: dict[tuple[int, str], set[str]] = {}
     for kind in ("qp", "pd"):
         for entry in survey_card.entries(host.runner.json(["rdma", "-j", "resource", "show", kind])):

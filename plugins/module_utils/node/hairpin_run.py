@@ -8,14 +8,13 @@ is begun: a host that hung does not try the same at its next boot.
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import json
 import time
 from dataclasses import dataclass
 from typing import Any, Callable
 
 from ..contract import hairpin_state, host_plan, marks
-from . import fabric, hairpin, hairpin_guards, hairpin_journal, lock, observe, profiles, survey, units
+from . import fabric, gid, hairpin, hairpin_guards, hairpin_journal, lock, observe, profiles, units
 from .commands import CommandFailed, HostError
 from .hairpin import Function
 from .host import Host
@@ -311,11 +310,7 @@ class _Run:
 
     def _announced(self, link: host_plan.Link) -> set[str]:
         """Addresses of the netdev for which the RDMA device has a RoCE v2 GID."""
-        mapped = {
-            str(ipaddress.IPv6Address(entry["gid"]).ipv4_mapped)
-            for entry in survey.gids(self.host, link.rdma_device)
-            if entry["type"] == "RoCE v2"
-        }
+        mapped = gid.by_address(self.host, link.rdma_device, link.netdev)
         return {address for address in self._held().get(link.netdev, set()) if address.partition("/")[0] in mapped}
 
     def lay_again(self) -> list[str]:

@@ -8,7 +8,6 @@ is asked any more.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import socket
@@ -22,7 +21,9 @@ from typing import Any
 
 from ..contract import marks
 from ..contract.host_plan import HostPlan, Lane
+from . import gid
 from .commands import HostError
+from .host import Host
 from .markers import notify
 from .messages import MIN_KEY_BYTES, Answering, Channel, Refused
 
@@ -41,22 +42,6 @@ COMMAND_SECONDS = 20.0
 
 class ResponderError(HostError):
     """What the responder could not do, in one sentence."""
-
-
-def gid_index(device: str, netdev: str, address: str, sysfs: Path) -> int:
-    """Index of the RoCE v2 GID that holds ``address``, found by content; raises ResponderError when there is none."""
-    port = sysfs / "class/infiniband" / device / "ports/1"
-    wanted = ipaddress.IPv6Address("::ffff:" + address)
-    for entry in sorted((port / "gids").glob("*"), key=lambda path: int(path.name)):
-        try:
-            gid = ipaddress.IPv6Address(entry.read_text().strip())
-            kind = (port / "gid_attrs/types" / entry.name).read_text().strip()
-            owner = (port / "gid_attrs/ndevs" / entry.name).read_text().strip()
-        except (OSError, ValueError):
-            continue  # an empty slot answers with an error
-        if (gid, kind, owner) == (wanted, "RoCE v2", netdev):
-            return int(entry.name)
-    raise ResponderError(f"{device} has no RoCE v2 GID for {address}")
 
 
 def filter_packets(document: list[dict[str, Any]], preference: int, handle: int) -> int | None:
@@ -95,9 +80,9 @@ def last_line(text: str) -> str:
 class Verbs:
     """What a responder can do; every argument is checked against its own plan."""
 
-    def __init__(self, plan: HostPlan, sysfs: Path = Path("/sys")) -> None:
+    def __init__(self, plan: HostPlan, sees: Host) -> None:
         self._plan = plan
-        self._sysfs = sysfs
+        self._sees = sees
         self._lanes = {lane.id: lane for lane in plan.lanes}
         self._filters = {item.id: item for item in plan.filters}
         self._peers = {peer.host: peer.management_address for peer in plan.peers}
@@ -215,7 +200,10 @@ class Verbs:
         return port
 
     def _perftest(self, lane: Lane, port: int) -> list[str]:
-        index = gid_index(lane.source.rdma_device, lane.source.netdev, lane.source.address, self._sysfs)
+        source = lane.source
+        index = gid.by_address(self._sees, source.rdma_device, source.netdev).get(source.address)
+        if index is None:
+            raise ResponderError(f"{source.rdma_device} has no RoCE v2 GID for {source.address}")
         command = ["ib_write_bw", "--ib-dev", lane.source.rdma_device, "--gid-index", str(index)]
         command += ["--size", str(WRITE_BYTES), "--iters", str(WRITES), "--CPU-freq", "--report_gbits"]
         return [*command, "--output=bandwidth", "--port", str(port), "--source_ip", self._plan.management.address]
@@ -346,7 +334,14 @@ def unit_command() -> list[str]:
         "NoNewPrivileges=yes",
     ]
     command = ["systemd-run", "--quiet", "--collect", f"--unit={marks.RESPONDER_UNIT}"]
-    return [*command, *[f"--property={item}" for item in properties], sys.executable, marks.PROGRAM_PATH, "respond"]
+    return [
+        *command,
+        *[f"--property={item}" for item in properties],
+        sys.executable,
+        "-IS",
+        marks.PROGRAM_PATH,
+        "respond",
+    ]
 
 
 def stop() -> None:
@@ -363,7 +358,7 @@ def main() -> int:
         plan = HostPlan.from_plain(json.loads(Path(marks.PLAN_PATH).read_text()))
         key = key_path.read_bytes()
         key_path.unlink()
-        responder = Responder(plan, key, Verbs(plan))
+        responder = Responder(plan, key, Verbs(plan, Host()))
     except (ResponderError, OSError, ValueError) as error:
         print(f"The responder cannot start: {error}", file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..contract import documents
-from . import forward, identity, survey_card, survey_system
+from . import forward, gid, identity, survey_card, survey_system
 from .host import Host
 
 TOOLS = (
@@ -183,7 +183,7 @@ def _rdma(host: Host) -> list[dict[str, Any]]:
                 "state": _after_colon(host.read(port + "/state")),
                 "link_layer": host.read(port + "/link_layer"),
                 "active_mtu": host.port_mtu(device),
-                "gids": gids(host, device),
+                "gids": gid.table(host, device),
             }
         )
     return found
@@ -191,24 +191,6 @@ def _rdma(host: Host) -> list[dict[str, Any]]:
 
 def _after_colon(text: str | None) -> str | None:
     return None if text is None else text.rpartition(":")[2].strip()
-
-
-def gids(host: Host, device: str) -> list[dict[str, Any]]:
-    """GID table of port 1 of an RDMA device, empty entries left out."""
-    port = f"{identity.RDMA_CLASS}/{device}/ports/1"
-    found = []
-    for index in sorted(int(name) for name in host.names(port + "/gids") if name.isdigit()):
-        gid = host.read(f"{port}/gids/{index}")
-        if gid and gid.strip("0:"):
-            found.append(
-                {
-                    "index": index,
-                    "gid": gid,
-                    "type": host.read(f"{port}/gid_attrs/types/{index}"),
-                    "netdev": host.read(f"{port}/gid_attrs/ndevs/{index}"),
-                }
-            )
-    return found
 
 
 def _management(host: Host, addresses: list[dict[str, Any]], wanted: str | None) -> dict[str, Any] | None:

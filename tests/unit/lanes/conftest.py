@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import responder as responder_module
+from ansible_collections.sparkring.cluster.plugins.module_utils.node.host import Host
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.responder import Responder, Verbs
 
 from . import ring
@@ -70,7 +71,7 @@ class Bench:
     """The stand-ins' state, and the port that every responder listens on."""
 
     state: Path
-    sysfs: Path
+    host: Host
     port: int
 
     def effect(self, device: str, **effect: Any) -> None:
@@ -106,7 +107,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         write_gids(sysfs, end.rdma_device, end.netdev, end.address)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setattr(responder_module, "forwarded_datagrams", lambda _text: int((state / "forwarded").read_text()))
-    return Bench(state, sysfs, free_port())
+    return Bench(state, Host(root=tmp_path), free_port())
 
 
 def write_gids(sysfs: Path, device: str, netdev: str, address: str) -> None:
@@ -131,7 +132,7 @@ def responders(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[s
     threads = []
     for host in ring.HOSTS:
         plan = ring.host_plan(host)
-        running[host] = Responder(plan, ring.KEY, Verbs(plan, bench.sysfs), bench.port)
+        running[host] = Responder(plan, ring.KEY, Verbs(plan, bench.host), bench.port)
         threads.append(threading.Thread(target=running[host].run))
         threads[-1].start()
     yield running

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import messages
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import gid, messages
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import responder as responder_module
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.messages import Asking, Channel, Refused, code
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.responder import (
@@ -20,7 +20,6 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.node.responder i
     Verbs,
     filter_packets,
     forwarded_datagrams,
-    gid_index,
     listens,
 )
 
@@ -181,17 +180,17 @@ def test_only_the_filters_of_the_plan(bench: Bench, line: socket.socket, filters
 def test_a_short_key_is_refused(bench: Bench) -> None:
     plan = ring.host_plan("spark0")
     with pytest.raises(ResponderError, match="at least 32 bytes"):
-        Responder(plan, b"short", Verbs(plan), bench.port)
+        Responder(plan, b"short", Verbs(plan, bench.host), bench.port)
 
 
 def test_one_lane_is_stopped_and_the_next_still_waits(bench: Bench, line: socket.socket) -> None:
     asking = Asking(Channel(line), ring.KEY)
-    for port in (18620, 18621):
+    for port in (18630, 18631):
         assert asking.ask({**SERVE, "port": port}, 10) == {"result": {}}
-    assert asking.ask({"host": "spark1", "verb": "stop", "port": 18620}, 5) == {"result": {}}
+    assert asking.ask({"host": "spark1", "verb": "stop", "port": 18630}, 5) == {"result": {}}
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((ring.MANAGEMENT["spark1"], 18620), 1)
-    socket.create_connection((ring.MANAGEMENT["spark1"], 18621), 1).close()
+        socket.create_connection((ring.MANAGEMENT["spark1"], 18630), 1)
+    socket.create_connection((ring.MANAGEMENT["spark1"], 18631), 1).close()
 
 
 def test_it_ends_when_told_to(bench: Bench, line: socket.socket, responders: dict[str, Responder]) -> None:
@@ -213,12 +212,12 @@ def test_it_ends_when_told_to(bench: Bench, line: socket.socket, responders: dic
 def test_it_ends_when_idle(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responder_module, "IDLE_SECONDS", 0.1)
     plan = ring.host_plan("spark0")
-    Responder(plan, ring.KEY, Verbs(plan), bench.port).run()
+    Responder(plan, ring.KEY, Verbs(plan, bench.host), bench.port).run()
 
 
 def test_a_server_that_nobody_comes_to_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responder_module, "SERVER_SECONDS", 0.0)
-    verbs = Verbs(ring.host_plan("spark1"), bench.sysfs)
+    verbs = Verbs(ring.host_plan("spark1"), bench.host)
     verbs.serve("lane/spark1>spark0/0", 18622)
     verbs.stop_overdue()
     with pytest.raises(ConnectionRefusedError):
@@ -226,15 +225,14 @@ def test_a_server_that_nobody_comes_to_is_ended(bench: Bench, monkeypatch: pytes
 
 
 def test_the_gid_is_found_by_content(bench: Bench) -> None:
-    port = bench.sysfs / "class/infiniband/rocespark0cw/ports/1"
-    assert gid_index("rocespark0cw", "spark0cw", "198.18.0.1", bench.sysfs) == 3
+    port = bench.host.path("/sys/class/infiniband/rocespark0cw/ports/1")
+    assert gid.by_address(bench.host, "rocespark0cw", "spark0cw") == {"198.18.0.1": 3}
     for folder in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
         (port / folder / "3").rename(port / folder / "10")
-    assert gid_index("rocespark0cw", "spark0cw", "198.18.0.1", bench.sysfs) == 10
-    with pytest.raises(ResponderError, match=r"^rocespark0cw has no RoCE v2 GID for 198.18.0.9$"):
-        gid_index("rocespark0cw", "spark0cw", "198.18.0.9", bench.sysfs)
-    with pytest.raises(ResponderError):
-        gid_index("rocespark0cw", "other", "198.18.0.1", bench.sysfs)
+    assert gid.by_address(bench.host, "rocespark0cw", "spark0cw") == {"198.18.0.1": 10}
+    assert gid.by_address(bench.host, "rocespark0cw", "other") == {}
+    (port / "gids/10").rename(port / "gids/2000")
+    assert gid.by_address(bench.host, "rocespark0cw", "spark0cw") == {}
 
 
 def test_forwarded_datagrams_are_read_by_name() -> None:

@@ -67,7 +67,7 @@ def test_start_runs_a_transient_unit_that_finds_its_key_in_a_file(machine: Machi
     assert (stopped[:2], reset[:2]) == (["systemctl", "stop"], ["systemctl", "reset-failed"])
     assert started[:4] == ["systemd-run", "--quiet", "--collect", "--unit=sparkring-node-responder.service"]
     assert "--property=Type=notify" in started
-    assert started[-3:] == [sys.executable, str(machine.program), "respond"]
+    assert started[-4:] == [sys.executable, "-IS", str(machine.program), "respond"]
     assert not any(KEY in word for call in machine.calls() for word in call)
 
 

@@ -84,6 +84,7 @@ def test_survey_after_removal_equals_the_one_before_setup(kernel: FakeKernel) ->
     during = survey.stable(survey.take(kernel.host()))
     assert {part for part in during if during[part] != survey.stable(before)[part]} == {
         "links",
+        "rdma",
         "routes",
         "sysctls",
         "tc",
