@@ -72,9 +72,7 @@ def _stored_plan(host: Host) -> dict[str, Any] | None:
 
 def _files(host: Host) -> list[Item]:
     items = []
-    unit_files = [
-        f"{marks.UNIT_DIR}/{name}" for name in (marks.HAIRPIN_UNIT, marks.FABRIC_UNIT, marks.MARKER_UNIT_TEMPLATE)
-    ]
+    unit_files = [f"{marks.UNIT_DIR}/{name}" for names in units.FILES.values() for name in names]
     for path in (marks.PLAN_PATH, marks.PROGRAM_PATH, *unit_files):
         content = host.read_bytes(path)
         if content is not None:
@@ -291,7 +289,7 @@ def _wrong_host(state: State, plan: host_plan.HostPlan) -> list[str]:
         if entry is None:
             found.append(f"{link.netdev} does not exist here: compare the survey with the bindings")
         elif entry.get("address", "").lower() != link.mac.lower():
-            found.append(f"{link.netdev} has MAC {entry.get('address')}, planned is {link.mac}: run bind")
+            found.append(f"{link.netdev} has MAC {entry.get('address')}, planned is {link.mac}: run rebind")
         elif entry.get("master"):
             found.append(f"{link.netdev} belongs to {entry['master']}: take it out of there first")
         if link.netdev == plan.management.netdev:

@@ -13,17 +13,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import RingPlan
+from ansible_collections.sparkring.cluster.plugins.plugin_utils import cabling
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.finding import Finding, ordered
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import layouts, selection, store
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.bindings import Bindings
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.errors import RingError
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.survey import Survey
 
-from . import addresses, fleet, hairpin, known, links, management, mesh, probes, routing
+from . import addresses, fleet, hairpin, known, links, management, mesh, probes, routing, wiring
 from .registry import CHECKS, Check
 from .ring import End, Node, Obstacle, Port, Ring, ports_of
 
-MODULES = (probes, links, known, addresses, routing, management, mesh, hairpin, fleet)
+MODULES = (probes, links, wiring, known, addresses, routing, management, mesh, hairpin, fleet)
 """Importing these registers their checks."""
 DEFAULT_SUPERNET = "198.18.0.0/20"
 
@@ -129,6 +130,7 @@ def assemble(patient: Patient) -> Ring:
         name=patient.name,
         names=patient.hosts,
         nodes=nodes,
+        wiring=cabling.discover({host: patient.examined[host]["survey"] for host in nodes}, patient.hosts),
         obstacles=obstacles,
         plan=plan,
         bindings=bound,
@@ -165,11 +167,13 @@ def _skew(survey: Survey, seen: Mapping[str, Any]) -> float | None:
 
 
 def _with_cables(ring: Ring) -> Ring:
-    """The ring with its cables: planned, else inferred from subnets that two hosts share."""
+    """The ring with its cables: planned, else seen by both ends, else told by subnets that two hosts share."""
     if ring.plan is not None:
         cables = [((one.a.host, one.a.port), (one.b.host, one.b.port)) for one in ring.plan.cables]
     else:
-        cables = by_subnets(ring.ports)
+        cables = wiring.cables(ring)
+        seen = {end for pair in cables for end in pair}
+        cables += [pair for pair in by_subnets(ring.ports) if not seen & set(pair)]
     return dataclasses.replace(ring, cables=cables)
 
 

@@ -149,7 +149,7 @@ def stale_mac(ring: Ring) -> Iterator[Found]:
                 yield Found(
                     f"{node.name} {entry['dst']}",
                     f"{node.name}: packets to {entry['dst']} leave for MAC {said}, but {peer.place} has {seen}.",
-                    "run bind and plan to accept the new hardware, then mesh-setup.",
+                    "run rebind to accept the new hardware, then mesh-setup.",
                 )
     yield from _planned_macs(ring)
 
@@ -177,7 +177,7 @@ def _planned_macs(ring: Ring) -> Iterator[Found]:
                         f"{node.name} {link.peer_address}",
                         f"{node.name}: {link.peer_host} answers for {link.peer_address} with MAC {found}, "
                         f"the plan says {wanted}.",
-                        "run bind and plan to accept the new hardware, then mesh-setup.",
+                        "run rebind to accept the new hardware, then mesh-setup.",
                     )
 
 
@@ -200,9 +200,7 @@ def live_rdma(ring: Ring) -> Iterator[Found]:
 def unreadable(ring: Ring) -> Iterator[Found]:
     """Documents that are damaged, or of another version."""
     if ring.fault:
-        yield Found(
-            ring.name, f"Ring {ring.name}: its documents were left out ({ring.fault}).", "run bind and plan again."
-        )
+        yield Found(ring.name, f"Ring {ring.name}: its documents were left out ({ring.fault}).", "run rebind.")
 
 
 @check("plan.degraded", "warn", "plan", "The ring is planned without a cable or a host that was lost.")
@@ -242,7 +240,7 @@ def hardware(ring: Ring) -> Iterator[Found]:
             yield Found(
                 name,
                 f"{name}: another machine answers ({node.survey.identity[:8]}, bindings say {bound.identity[:8]}).",
-                "see that ansible_host is right; run bind to accept a replaced host.",
+                "see that ansible_host is right; run rebind to accept a replaced host.",
             )
         for port in node.ports.values():
             endpoint = bound.endpoints.get(role_name(port))
@@ -250,5 +248,5 @@ def hardware(ring: Ring) -> Iterator[Found]:
                 yield Found(
                     port.place,
                     f"{port.place} has MAC {port.link.mac.lower()}, bindings say {endpoint.mac.lower()}.",
-                    "run bind to accept the new card, then plan and mesh-setup.",
+                    "run rebind to accept the new card, then mesh-setup.",
                 )

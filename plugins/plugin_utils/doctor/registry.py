@@ -12,11 +12,15 @@ from .ring import Ring
 
 
 class Found(NamedTuple):
-    """What a check found: the subject it is about, one sentence, and one fix (empty where nothing is to be done)."""
+    """What a check found: the subject it is about, one sentence, and one fix (empty where nothing is to be done).
+
+    ``severity`` is given where this finding weighs otherwise than its check's.
+    """
 
     subject: str
     sentence: str
     fix: str = ""
+    severity: Severity | None = None
 
 
 Examine = Callable[[Ring], Iterable[Found]]
@@ -38,7 +42,7 @@ class Check:
     def findings(self, ring: Ring) -> Iterator[Finding]:
         """Findings on one ring; a host where a part could not be read is left out."""
         for found in self.examine(ring.having(self.looks_at)):
-            yield Finding(self.id, self.severity, found.subject, found.sentence, found.fix)
+            yield Finding(self.id, found.severity or self.severity, found.subject, found.sentence, found.fix)
 
 
 CHECKS: dict[str, Check] = {}

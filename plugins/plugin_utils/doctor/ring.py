@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Interface, IPv4Network
+from typing import TYPE_CHECKING
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.drivers import DRIVERS
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.endpoints import (
@@ -21,6 +22,9 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_pl
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import RingPlan
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.bindings import Bindings
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.survey import Survey, SurveyDevice, SurveyLink
+
+if TYPE_CHECKING:
+    from ansible_collections.sparkring.cluster.plugins.plugin_utils.cabling import Discovery
 
 LINK_LOCAL = IPv4Network("169.254.0.0/16")
 KNOWN_DRIVERS = {name: driver for driver in DRIVERS.values() for name in driver.kernel_drivers}
@@ -101,7 +105,8 @@ class Obstacle:
 class Ring:
     """All that is known of one ring. ``names`` are its hosts in inventory order, surveyed or not.
 
-    ``cables`` are those of the plan, else those that were discovered. ``supernet`` is what a plan would take.
+    ``cables`` are those of the plan, else those that both ends see, and where they see nothing, what addresses tell.
+    ``supernet`` is what a plan would take.
     """
 
     name: str
@@ -109,6 +114,8 @@ class Ring:
     nodes: Mapping[str, Node]
     obstacles: Mapping[str, Obstacle] = field(default_factory=dict)
     cables: Sequence[tuple[End, End]] = ()
+    wiring: Discovery | None = None
+    """What the ports see of each other, planned or not."""
     plan: RingPlan | None = None
     bindings: Bindings | None = None
     fault: str | None = None

@@ -67,9 +67,9 @@ def read(ring: str, document: Any) -> Bindings:
     try:
         bindings = Bindings.model_validate(document)
     except ValidationError as error:
-        raise RingError(f"Ring {ring}: bindings are damaged at {_first(error)}; run bind to make them again.") from None
+        raise RingError(f"Ring {ring}: bindings are damaged at {_first(error)}; delete them and run bind.") from None
     if bindings.ring != ring:
-        raise RingError(f"Ring {ring}: its bindings name ring {bindings.ring}; run bind to make them again.")
+        raise RingError(f"Ring {ring}: its bindings name ring {bindings.ring}; delete them and run bind.")
     return bindings
 
 
@@ -95,7 +95,7 @@ def bind(inventory: Inventory, surveys: Mapping[str, Any], standing: Bindings | 
         elif before:
             bound = before
         else:
-            raise RingError(f"Ring {inventory.ring}: {host.name} was not surveyed; run bind for the whole ring.")
+            raise RingError(f"Ring {inventory.ring}: {host.name} was not surveyed; run this for the whole ring.")
         other = owner.setdefault(bound.identity, host.name)
         if other != host.name:
             raise RingError(
@@ -185,7 +185,7 @@ def _bind_host(host: str, document: Any, needed: list[str]) -> BoundHost:
                 )
             continue
         if link.master and role in needed:
-            raise RingError(f"{host}: {link.netdev} is a member of {link.master}; take it out, then run bind again.")
+            raise RingError(f"{host}: {link.netdev} is a member of {link.master}; take it out, then run this again.")
         endpoints[role] = BoundEndpoint(
             netdev=link.netdev, rdma_device=device.device, mac=link.mac.lower(), bdf=link.bdf
         )

@@ -80,15 +80,15 @@ def _check_bindings(inventory: Inventory, bindings: Bindings) -> None:
     if set(bindings.hosts) != set(names):
         odd = sorted(set(bindings.hosts) ^ set(names))
         raise RingError(
-            f"Ring {ring}: inventory and bindings do not name the same hosts ({', '.join(odd)}); run bind for the ring."
+            f"Ring {ring}: inventory and bindings do not name the same hosts ({', '.join(odd)}); run rebind."
         )
     for position, host in enumerate(inventory.hosts):
         bound = bindings.hosts[host.name]
         if bound.driver not in DRIVERS:
-            raise RingError(f"Ring {ring}: driver {bound.driver} of {host.name} is unknown; run bind again.")
+            raise RingError(f"Ring {ring}: driver {bound.driver} of {host.name} is unknown; run rebind.")
         missing = [role for role in needed_roles(inventory, position) if role not in bound.endpoints]
         if missing:
-            raise RingError(f"Ring {ring}: the bindings of {host.name} lack {', '.join(missing)}; run bind again.")
+            raise RingError(f"Ring {ring}: the bindings of {host.name} lack {', '.join(missing)}; run rebind.")
         management = bound.management
         if management.netdev in {endpoint.netdev for endpoint in bound.endpoints.values()}:
             raise RingError(management_is_fabric(host.name, management.netdev))
@@ -405,6 +405,7 @@ class _Planner:
             *first,
             marks.FABRIC_UNIT,
             *(marks.marker_unit(device) for device in sorted({m.rdma_device for m in markers})),
+            marks.RECONCILE_TIMER,
         ]
 
     def _far_addresses(self, position: int) -> list[str]:

@@ -182,7 +182,7 @@ def bind(
         standing = store.read_bindings(plans_dir, item.ring)
         silent = [host.name for host in item.hosts if not surveys.get(host.name)]
         if silent and not partial:
-            raise RingError(f"Ring {item.ring}: {silent[0]} was not surveyed; run bind for the whole ring.")
+            raise RingError(f"Ring {item.ring}: {silent[0]} was not surveyed; run this for the whole ring.")
         one = bindings.bind(item, surveys, standing)
         if adopt is not None:
             one, said = adoption.adopt(item, one, surveys) if adopt else (adoption.without(one), [])

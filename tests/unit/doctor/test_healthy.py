@@ -65,5 +65,5 @@ def test_what_a_host_really_shows_is_understood(tmp_path: Path) -> None:
     for one in (before, after):
         patient = examine.Patient("lab", ["spark0"], {"spark0": {"survey": one, "obstacle": None}})
         found.append({finding.id for finding in examine.diagnose(patient).findings})
-    # The pretend host has no GID table.
-    assert found == [{"addr.none"}, {"gid.missing", "mesh.no_plan"}]
+    # Nobody answers on the pretend host's cables.
+    assert found == [{"addr.none", "cabling.unseen"}, {"cabling.unseen", "gid.index", "mesh.no_plan"}]

@@ -112,7 +112,7 @@ def test_refused(path: list[Any], value: Any, message: str) -> None:
 def test_a_host_that_was_not_surveyed() -> None:
     seen = surveys()
     del seen["spark3"]
-    with pytest.raises(RingError, match=r"^Ring ring: spark3 was not surveyed; run bind for the whole ring\.$"):
+    with pytest.raises(RingError, match=r"^Ring ring: spark3 was not surveyed; run this for the whole ring\.$"):
         bindings.bind(INVENTORY, seen)
 
 

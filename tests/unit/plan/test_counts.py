@@ -41,7 +41,7 @@ def test_objects_by_host(layout: str) -> None:
     assert [len(host.marker_rules) for host in hosts] == routes
     assert [len(host.filters) for host in hosts] == filters
     assert [len(host.units) for host in hosts] == [
-        1 + host.hairpin.needed + count for host, count in zip(hosts, markers, strict=True)
+        2 + host.hairpin.needed + count for host, count in zip(hosts, markers, strict=True)
     ]
     assert plan.counts.relays_max == relays == max(len(lane.relays) for host in hosts for lane in host.lanes)
     assert plan.counts.queue_lanes_max == busiest

@@ -177,7 +177,7 @@ def test_there_and_back(tmp_path: Path) -> None:
 def test_a_host_that_does_not_answer(tmp_path: Path) -> None:
     plan(tmp_path, None, bind(tmp_path, surveys()))
     seen: dict[str, Any] = {**surveys((0, 0), (2, 2)), "spark1": None}
-    with pytest.raises(RingError, match=r"^Ring home: spark1 was not surveyed; run bind for the whole ring\.$"):
+    with pytest.raises(RingError, match=r"^Ring home: spark1 was not surveyed; run this for the whole ring\.$"):
         bind(tmp_path, seen)
     lost = bind(tmp_path, seen, partial=True)
     assert lost["home"] == {"cables": [], "hosts": ["spark1"], "reasons": ["spark1 does not answer"]}
@@ -194,7 +194,7 @@ def test_a_host_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_a_first_run_needs_bindings_of_the_lost_host(tmp_path: Path) -> None:
-    with pytest.raises(RingError, match=r"^Ring home: spark1 was not surveyed; run bind for the whole ring\.$"):
+    with pytest.raises(RingError, match=r"^Ring home: spark1 was not surveyed; run this for the whole ring\.$"):
         bind(tmp_path, {**surveys(), "spark1": None}, partial=True)
 
 
