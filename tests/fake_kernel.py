@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,10 +18,12 @@ from typing import Any
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
-from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, markers, units
+from ansible_collections.sparkring.cluster.plugins.module_utils.node import fabric, glance, markers, units
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import Completed, HostError, Runner
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.host import Host
 
+TEXTS = [list(command) for command in glance.COMMANDS if command[0] != "iptables"]
+"""Questions whose answers are compared and not understood."""
 READING = (("-j",), ("show",), ("-S",), ("-V",), ("status",), ("is-active",), ("--version",))
 
 
@@ -76,6 +79,8 @@ class FakeKernel(Runner):
             (rdma / "node_guid").write_text(f"5054:00ff:fe00:{position:04x}\n")
         self.file("proc/sys/net/ipv4/ip_forward", "0")
         self.file("proc/sys/kernel/hostname", "spark0")
+        for target in ("multi-user", "timers"):
+            (self.root / marks.UNIT_DIR.lstrip("/") / f"{target}.target.wants").mkdir(parents=True, exist_ok=True)
 
     def file(self, path: str, text: str) -> None:
         """Write a file below the root."""
@@ -102,7 +107,10 @@ class FakeKernel(Runner):
         """Answer one command."""
         words = list(command)
         reading = words[0] in ("ping", "lldpctl") or any(mark[0] in words[1:] for mark in READING)
+        reading = reading or (stdin or "").startswith("filter show ")
         self.log.append(("read: " if reading else "") + " ".join(words) + ("\n" + stdin if stdin else ""))
+        if words in TEXTS:
+            return Completed(0, self.text(), "")
         answer = getattr(self, "_" + words[0].replace("-", "_"), None)
         if answer is None:
             return Completed(127, "", f"{words[0]} is not installed")
@@ -136,6 +144,8 @@ class FakeKernel(Runner):
             return []
         if words[:1] == ["route"]:
             return self._change_route(words[1], words[2:])
+        if words[:1] == ["address"]:
+            return self._change_address(words[1], words[2:])
         if words[:1] == ["neigh"]:
             return self._change_neighbour(words[1], words[2:])
         raise AssertionError(f"ip {words}")
@@ -164,6 +174,48 @@ class FakeKernel(Runner):
             for number in range(1, 1 + link.link_locals)
         ]
         return entry
+
+    def text(self) -> str:
+        """Something that differs when anything of the kernel differs."""
+        shown = (self.links, self.routes, self.neighbours, self.qdiscs, self.filters, self.rules, self.active)
+        return repr((shown, sorted(self.running)))
+
+    def _change_address(self, verb: str, words: list[str]) -> str:
+        address, netdev = words[0], words[-1]
+        if verb == "del":
+            self.links[netdev].addresses.remove(address)
+            network = ipaddress.ip_interface(address).network
+            self.routes[:] = [
+                route
+                for route in self.routes
+                if route["dev"] != netdev
+                or (
+                    not (
+                        route["dst"] == str(network) or ipaddress.ip_address(route.get("gateway", "0.0.0.0")) in network
+                    )
+                    and route.get("prefsrc") != address.split("/")[0]
+                )
+            ]
+        else:
+            self._hold(netdev, address)
+        self.announce(netdev)
+        return ""
+
+    def _hold(self, netdev: str, address: str) -> None:
+        self.links[netdev].addresses.append(address)
+        network = ipaddress.ip_interface(address).network
+        self.routes.append({"dst": str(network), "dev": netdev, "protocol": "kernel", "scope": "link", "flags": []})
+
+    def announce(self, netdev: str) -> None:
+        """Make the GID table of the device above a netdev hold its addresses."""
+        port = self.root / f"sys/class/infiniband/{rdma_name(netdev)}/ports/1"
+        for folder in ("gids", "gid_attrs"):
+            shutil.rmtree(port / folder, ignore_errors=True)
+        for index, address in enumerate(self.links[netdev].addresses, 2):
+            mapped = ipaddress.IPv6Address("::ffff:" + address.split("/")[0]).exploded
+            for folder, text in (("gids", mapped), ("gid_attrs/types", "RoCE v2"), ("gid_attrs/ndevs", netdev)):
+                (port / folder).mkdir(parents=True, exist_ok=True)
+                (port / folder / str(index)).write_text(text + "\n")
 
     def _change_route(self, verb: str, words: list[str]) -> str:
         route: dict[str, Any] = {"protocol": "boot", "flags": []}
@@ -220,7 +272,7 @@ class FakeKernel(Runner):
         return ""
 
     def _rdma(self, words: list[str]) -> Any:
-        if words == ["-j", "resource", "show", "qp"]:
+        if words[:3] == ["-j", "resource", "show"]:
             return []
         assert words == ["-j", "link", "show"], words
         return [{"ifname": rdma_name(netdev), "netdev": netdev, "state": "ACTIVE"} for netdev in self.links]
@@ -243,6 +295,8 @@ class FakeKernel(Runner):
             return [{"kind": kind, "handle": "ffff:", "dev": dev} for dev, kind in self.qdiscs.items()]
         if words[:5] == ["-j", "filter", "show", "dev", words[4]]:
             return self._show_filters(words[4], words[5])
+        if words[:2] == ["filter", "show"]:
+            return json.dumps(self._show_filters(words[3], words[4]))
         if words[:2] == ["qdisc", "add"]:
             if words[3] in self.qdiscs:
                 raise Refusal("Error: Exclusivity flag on, cannot modify.", 2)
@@ -432,16 +486,16 @@ class FakeKernel(Runner):
         self._down(netdev)
         self.active[netdev] = item
         link = self.links[netdev]
-        link.addresses = settings["ipv4.addresses"].split(", ")
         link.mtu = int(settings["802-3-ethernet.mtu"])
-        for address in link.addresses:
-            network = ipaddress.ip_interface(address).network
-            self.routes.append({"dst": str(network), "dev": netdev, "protocol": "kernel", "scope": "link", "flags": []})
+        for address in settings["ipv4.addresses"].split(", "):
+            self._hold(netdev, address)
+        self.announce(netdev)
         return ""
 
     def _down(self, netdev: str) -> None:
         self.active.pop(netdev, None)
         self.links[netdev].addresses = []
+        self.announce(netdev)
         self.links[netdev].mtu = 1500
         self.routes[:] = [route for route in self.routes if route["dev"] != netdev]
 
@@ -483,7 +537,7 @@ class FakeKernel(Runner):
     def _enable(self, name: str, wanted: bool) -> None:
         template = marks.MARKER_UNIT_TEMPLATE if units.is_marker(name) else name
         target = self.root / marks.UNIT_DIR.lstrip("/") / template
-        wanting = units.WANTS_DIRECTORIES[1 if units.is_marker(name) else 0]
+        wanting = units.WANTS_DIRECTORIES[2 if units.is_marker(name) else 1 if name.endswith(".timer") else 0]
         link = self.root / wanting.lstrip("/") / name
         if not wanted:
             link.unlink()
@@ -504,7 +558,7 @@ class FakeKernel(Runner):
                 self._start_compiled(units.marker_device(name))
             elif units.is_marker(name):
                 markers.lay_software(self.host(), markers.planned(self.host(), units.marker_device(name))[1])
-            else:
+            elif not name.endswith(".timer"):
                 fabric.restore(self.host(), self.plan(), 0.0)
         except HostError as error:
             raise Refusal(f"Job for {name} failed: {error}") from error

@@ -22,7 +22,7 @@ LINK_SPEED = 200000
 """Mb/s that the fabric NICs claim, as a real cable does."""
 ACCELERATION = {"kvm": "kvm", "tcg": "tcg,thread=multi,tb-size=256"}
 CPU = "max,-erms"
-"""All that the emulator knows but fast byte copies: those it makes byte by byte, and a kernel that sees them uses them."""
+"""All that is known but fast byte copies, which a kernel that sees them uses and an emulator makes byte by byte."""
 PROBE_SECONDS = 10
 
 

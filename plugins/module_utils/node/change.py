@@ -212,6 +212,9 @@ def leave(host: Host) -> None:
     """What else goes when nothing of a plan is left."""
     host.remove(markers.BUILD_RECORD)
     host.remove(hairpin_journal.PATH)
+    for path in (marks.RECONCILE_STATE_PATH, marks.GLANCE_PATH):
+        host.remove(path)
+    host.remove_empty(marks.RUN_DIR)
     leave_folders(host)
 
 

@@ -72,7 +72,7 @@ def setup(
     from . import management  # it needs much that a restore at boot does not
 
     with _turn(host, SET_UP, run, check):
-        _refuse_wrong_identity(host, plan)
+        refuse_wrong_identity(host, plan)
         pending = admit(host, run)
         state = observe.look(host, plan)
         state.granted = pending.addresses() if pending else set()
@@ -134,7 +134,7 @@ def restore(
     """
     if undone(host):
         return False
-    _refuse_wrong_identity(host, plan)
+    refuse_wrong_identity(host, plan)
     waited = 0.0
     served: list[str] | None = None
     problems: list[str] = []
@@ -176,7 +176,8 @@ def bring(host: Host, plan: host_plan.HostPlan, state: State, changes: list[Chan
     return problems
 
 
-def _refuse_wrong_identity(host: Host, plan: host_plan.HostPlan) -> None:
+def refuse_wrong_identity(host: Host, plan: host_plan.HostPlan) -> None:
+    """Raises HostError when this is not the host of the plan."""
     found = identity.of(host)
     if found != plan.identity:
         raise HostError(f"this is not {plan.host}: its identity is {found or 'unknown'}, planned is {plan.identity}")

@@ -17,11 +17,15 @@ PATH = marks.RUN_DIR + "/lock"
 POLL_SECONDS = 0.2
 
 
+class Held(HostError):
+    """Somebody else is at work on the host."""
+
+
 @contextlib.contextmanager
 def hold(host: Host, purpose: str, wait: float = 30.0) -> Iterator[None]:
     """Be the only one at work on the host; ``purpose`` is what others read of it, like ``mesh-setup of root@desk``.
 
-    Raises HostError that names the holder when the lock is still held after ``wait`` seconds. It ends with the
+    Raises Held, which names the holder when the lock is still held after ``wait`` seconds. It ends with the
     process, and processes that this one starts do not inherit it. It cannot be held twice by one process.
     """
     path = host.path(PATH)
@@ -34,7 +38,7 @@ def hold(host: Host, purpose: str, wait: float = 30.0) -> Iterator[None]:
             holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another run"
             os.close(handle)
             if time.monotonic() >= deadline:
-                raise HostError(f"{holder} is at work on this host: wait for it to end, then run again") from None
+                raise Held(f"{holder} is at work on this host: wait for it to end, then run again") from None
             time.sleep(POLL_SECONDS)
             continue
         if _is_still(path, handle):

@@ -10,14 +10,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..contract import marks
-from . import markers
 from .commands import HostError
 from .host import Host
 
 if TYPE_CHECKING:
     from ..contract.host_plan import HostPlan
 
-USAGE = "usage: node.pyz hairpin boot | restore | revert | marker DEVICE | respond | observe"
+USAGE = "usage: node.pyz hairpin boot | restore | revert | reconcile | differences | marker DEVICE | respond | observe"
 
 
 def main(words: list[str]) -> int:
@@ -25,6 +24,8 @@ def main(words: list[str]) -> int:
     host = Host()
     try:
         if len(words) == 2 and words[0] == "marker":
+            from . import markers
+
             markers.serve(host, words[1])
         elif words == ["restore"]:
             _restore(host)
@@ -32,6 +33,13 @@ def main(words: list[str]) -> int:
             _revert(host)
         elif words == ["hairpin", "boot"]:
             _hairpin(host)
+        elif words == ["reconcile"]:
+            _reconcile(host)
+        elif words == ["differences"]:
+            from . import reconcile
+
+            changes = reconcile.differences(host, _plan(host))
+            print(json.dumps([change.plain() for change in changes], indent=2))
         elif words == ["respond"]:
             from . import responder
 
@@ -69,6 +77,17 @@ def _revert(host: Host) -> None:
     from . import revert
 
     for line in revert.run(host):
+        print(line)
+
+
+def _reconcile(host: Host) -> None:
+    from . import glance
+
+    if glance.unchanged(host):
+        return
+    from . import reconcile
+
+    for line in reconcile.run(host, _plan(host)):
         print(line)
 
 

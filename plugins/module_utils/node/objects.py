@@ -141,12 +141,8 @@ def _files(plan: host_plan.HostPlan, program: bytes, marker_source: str | None) 
     if marker_source is not None and plan.marker_rules:
         digest = hashlib.sha256(marker_source.encode()).hexdigest()
         items.append(Item("file" + marks.MARKER_PATH, BINARY, {"path": marks.MARKER_PATH, "source": digest}))
-    if marks.FABRIC_UNIT in plan.units:
-        items.append(file_item(f"{marks.UNIT_DIR}/{marks.FABRIC_UNIT}", units.FABRIC_TEXT.encode(), 0o644))
-    if marks.HAIRPIN_UNIT in plan.units:
-        items.append(file_item(f"{marks.UNIT_DIR}/{marks.HAIRPIN_UNIT}", units.HAIRPIN_TEXT.encode(), 0o644))
-    if any(units.is_marker(unit) for unit in plan.units):
-        items.append(file_item(f"{marks.UNIT_DIR}/{marks.MARKER_UNIT_TEMPLATE}", units.MARKER_TEXT.encode(), 0o644))
+    for name, text in units.files(plan.units).items():
+        items.append(file_item(f"{marks.UNIT_DIR}/{name}", text.encode(), 0o644))
     return items
 
 

@@ -19,7 +19,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/bin/python3 -I {marks.PROGRAM_PATH} restore
+ExecStart=/usr/bin/python3 -IS {marks.PROGRAM_PATH} restore
 TimeoutStartSec=300
 Restart=on-failure
 RestartSec=5
@@ -45,7 +45,7 @@ Before=shutdown.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/bin/python3 -I {marks.PROGRAM_PATH} hairpin boot
+ExecStart=/usr/bin/python3 -IS {marks.PROGRAM_PATH} hairpin boot
 TimeoutStartSec=180
 TimeoutStopSec=60
 KillMode=mixed
@@ -65,13 +65,41 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
-ExecStart=/usr/bin/python3 -I {marks.PROGRAM_PATH} marker %i
+ExecStart=/usr/bin/python3 -IS {marks.PROGRAM_PATH} marker %i
 Restart=on-failure
 RestartSec=5
 TimeoutStopSec=30
 
 [Install]
 WantedBy={marks.FABRIC_UNIT}
+"""
+
+# It waits for a fabric unit that is starting, and does nothing amid a change of the plan.
+RECONCILE_TEXT = f"""{marks.FILE_HEADER}
+[Unit]
+Description=SparkRing repair: put back what this host has lost of its plan
+ConditionPathExists={marks.PLAN_PATH}
+ConditionPathExists=!{marks.CHANGE_PATH}
+After={marks.FABRIC_UNIT}
+
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/python3 -IS {marks.PROGRAM_PATH} reconcile
+TimeoutStartSec=300
+"""
+
+RECONCILE_TIMER_TEXT = f"""{marks.FILE_HEADER}
+[Unit]
+Description=SparkRing repair, every 30 seconds
+ConditionPathExists={marks.PLAN_PATH}
+
+[Timer]
+OnActiveSec=30
+OnUnitInactiveSec=30
+AccuracySec=1
+
+[Install]
+WantedBy=timers.target
 """
 
 # It waits for the fabric unit, which does nothing at a boot into an unfinished change: so the program may
@@ -86,7 +114,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
-ExecStart=/usr/bin/python3 -I {marks.CHANGE_PROGRAM_PATH} revert
+ExecStart=/usr/bin/python3 -IS {marks.CHANGE_PROGRAM_PATH} revert
 TimeoutStartSec=900
 Restart=on-failure
 RestartSec=15
@@ -97,8 +125,17 @@ TIMER_TRIES = 3
 TIMER_PAUSE = 0.5
 
 _MARKER_START = marks.MARKER_UNIT_TEMPLATE.split(".")[0]
+FILES = {
+    marks.HAIRPIN_UNIT: {marks.HAIRPIN_UNIT: HAIRPIN_TEXT},
+    marks.FABRIC_UNIT: {marks.FABRIC_UNIT: FABRIC_TEXT},
+    marks.RECONCILE_TIMER: {marks.RECONCILE_UNIT: RECONCILE_TEXT, marks.RECONCILE_TIMER: RECONCILE_TIMER_TEXT},
+    marks.MARKER_UNIT_TEMPLATE: {marks.MARKER_UNIT_TEMPLATE: MARKER_TEXT},
+}
+"""Unit files, by name, that a planned unit needs; one marker stands for all."""
+
 WANTS_DIRECTORIES = (
     f"{marks.UNIT_DIR}/multi-user.target.wants",
+    f"{marks.UNIT_DIR}/timers.target.wants",
     f"{marks.UNIT_DIR}/{marks.FABRIC_UNIT}.wants",
 )
 
@@ -106,6 +143,14 @@ WANTS_DIRECTORIES = (
 def is_marker(unit: str) -> bool:
     """Whether a unit is the marker of one RDMA device."""
     return unit.startswith(_MARKER_START) and unit != marks.MARKER_UNIT_TEMPLATE
+
+
+def files(planned: list[str]) -> dict[str, str]:
+    """Texts of the unit files that planned units need, by file name."""
+    found: dict[str, str] = {}
+    for unit in planned:
+        found.update(FILES.get(marks.MARKER_UNIT_TEMPLATE if is_marker(unit) else unit, {}))
+    return found
 
 
 def marker_device(unit: str) -> str:
@@ -117,9 +162,7 @@ def enabled(host: Host) -> list[str]:
     """Units of this library that start at boot: the links that systemd keeps in its directories."""
     found: set[str] = set()
     for directory in WANTS_DIRECTORIES:
-        found.update(
-            name for name in host.names(directory) if name in (marks.HAIRPIN_UNIT, marks.FABRIC_UNIT) or is_marker(name)
-        )
+        found.update(name for name in host.names(directory) if name in FILES or is_marker(name))
     return sorted(found)
 
 

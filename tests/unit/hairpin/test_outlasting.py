@@ -66,7 +66,7 @@ def test_the_verb_of_the_boot_unit(tmp_path: Path) -> None:
     path.write_bytes(program_bytes(LIBRARY))
     done = subprocess.run([sys.executable, "-I", str(path), "hairpin"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    words = ["ExecStart=/usr/bin/python3", "-I", "/usr/local/lib/sparkring-node/node.pyz", "hairpin", "boot"]
+    words = ["ExecStart=/usr/bin/python3", "-IS", "/usr/local/lib/sparkring-node/node.pyz", "hairpin", "boot"]
     assert " ".join(words) in units.HAIRPIN_TEXT.splitlines()
 
 

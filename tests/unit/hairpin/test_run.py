@@ -175,7 +175,6 @@ def test_an_unresolved_restart_keeps_the_mesh_from_being_laid(tmp_path: Path) ->
 
 def test_removal_takes_unit_and_journal(tmp_path: Path) -> None:
     card, plan = bare(tmp_path)
-    (tmp_path / marks.UNIT_DIR.lstrip("/") / "multi-user.target.wants").mkdir(parents=True)
     before = set(card.memory()["files"])
     live(card, plan)
     fabric.setup(card.host(), plan, ring.PROGRAM, SOURCE, False)
@@ -275,11 +274,11 @@ ALWAYS = [
         "sparkring-node-rank@glm.service is stopped and left processes: end them",
     ),
     (_units("sparkring-relay-marker.service", "active"), "sparkring-relay-marker.service is active: stop it"),
-    (_mac, "enp1s0f0np0 has MAC 02:00:00:00:00:01, planned is 52:54:00:00:00:01: run bind"),
-    (_renamed, "PCI address 0000:01:00.0 has netdev eth0, planned is enp1s0f0np0: run bind"),
-    (_rdma_renamed, "PCI address 0000:01:00.0 has RDMA device mlx5_0, planned is rocep1s0f0: run bind"),
-    (_moved, "enp1s0f0np0 is planned at PCI address 0000:01:00.0, which does not exist here: run bind"),
-    (_other_host, re.compile(r"^this is not spark0: its identity is [0-9a-f]{32}: run bind$")),
+    (_mac, "enp1s0f0np0 has MAC 02:00:00:00:00:01, planned is 52:54:00:00:00:01: run rebind"),
+    (_renamed, "PCI address 0000:01:00.0 has netdev eth0, planned is enp1s0f0np0: run rebind"),
+    (_rdma_renamed, "PCI address 0000:01:00.0 has RDMA device mlx5_0, planned is rocep1s0f0: run rebind"),
+    (_moved, "enp1s0f0np0 is planned at PCI address 0000:01:00.0, which does not exist here: run rebind"),
+    (_other_host, re.compile(r"^this is not spark0: its identity is [0-9a-f]{32}: run rebind$")),
     (
         _unknown,
         "the hairpin setting is unknown (flow_steering_mode is dmfs, needed is hmfs) on enp1s0f0np0 (cw_primary):"
@@ -435,11 +434,13 @@ BAD = [
     ),
     (
         fake_card.STAYS_AWAY,
-        r"enP2p1s0f0np0 did not return: PCI address 0002:01:00\.0 has netdev none, planned is enP2p1s0f0np0: run bind",
+        r"enP2p1s0f0np0 did not return: PCI address 0002:01:00\.0 has netdev none, "
+        "planned is enP2p1s0f0np0: run rebind",
     ),
     (
         fake_card.RENAMED,
-        r"enP2p1s0f0np0 did not return: PCI address 0002:01:00\.0 has netdev eth0, planned is enP2p1s0f0np0: run bind",
+        r"enP2p1s0f0np0 did not return: PCI address 0002:01:00\.0 has netdev eth0, "
+        "planned is enP2p1s0f0np0: run rebind",
     ),
     (
         fake_card.NO_ANSWER,

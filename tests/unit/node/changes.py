@@ -47,7 +47,8 @@ def old_plan() -> HostPlan:
     plan["forward_rules"] = plan["forward_rules"][1:]
     plan["marker_rules"] = plan["marker_rules"][:-1]
     plan["marker_rules"][0]["tag"] = "0x88b6"
-    plan["units"] = plan["units"][:-1]
+    # The last marker, and the timer that an earlier version did not have.
+    plan["units"] = plan["units"][:-2]
     return HostPlan.from_plain(plan)
 
 

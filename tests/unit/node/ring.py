@@ -121,7 +121,7 @@ def plan(driver: str = "virtual") -> dict[str, Any]:
         "management": {"netdev": "enP7s7", "address": "192.0.2.10", "prefix": 24},
         **made,
         "hairpin": {"needed": False, "queue_size": 8192, "num_queues": 4},
-        "units": [marks.FABRIC_UNIT, *[marks.marker_unit(role.rdma_device) for role in ROLES]],
+        "units": [marks.FABRIC_UNIT, *[marks.marker_unit(role.rdma_device) for role in ROLES], marks.RECONCILE_TIMER],
         "lanes": [],
         "shares": [],
         "peers": [],

@@ -34,19 +34,24 @@ def test_it_runs_isolated(tmp_path: Path, python: str) -> None:
     wrong = subprocess.run([python, "-I", str(path), "dance"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        "usage: node.pyz hairpin boot | restore | revert | marker DEVICE | respond | observe\n",
+        "usage: node.pyz hairpin boot | restore | revert | reconcile | differences | marker DEVICE | respond"
+        " | observe\n",
     )
     for module in ("fabric", "survey", "responder", "checks", "hairpin_run", "revert", "confirm"):
         load = f"import sys; sys.path.insert(0, {str(path)!r}); import sparkring_node.node.{module}"
         subprocess.run([python, "-I", "-c", load], check=True)
 
 
-def test_a_marker_loads_little(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [("main, sparkring_node.node.markers", {"markers", "tc"}), ("main, sparkring_node.node.glance", {"glance"})],
+)
+def test_what_starts_often_loads_little(tmp_path: Path, module: str, expected: set[str]) -> None:
     path = tmp_path / "node.pyz"
     path.write_bytes(program_bytes(LIBRARY))
     names = {Path(name).stem for name in zipfile.ZipFile(path).namelist()}
     assert "fabric" in names
-    load = f"import sys; sys.path.insert(0, {str(path)!r}); import sparkring_node.node.main; print(*sys.modules)"
+    load = f"import sys; sys.path.insert(0, {str(path)!r}); import sparkring_node.node.{module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-c", load], capture_output=True, text=True, check=True)
     loaded = {name.rpartition(".")[2] for name in done.stdout.split() if name.startswith("sparkring_node.node.")}
-    assert loaded == {"main", "markers", "tc", "commands", "host"}
+    assert loaded == {"main", "commands", "host"} | expected
