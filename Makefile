@@ -19,7 +19,7 @@ STAGES := python3 tests/ci/stages.py
 SCENARIOS := prepare survey plan hairpin
 RING_SCENARIOS := lab fabric verify
 
-.PHONY: help setup lab lab-down test test-lab test-ring lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
+.PHONY: help setup lab lab-down test test-lab test-faults test-ring lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
 	sanity build unit schemas bench-plan molecule molecule-ring clean
 
 help:  ## Show the targets
@@ -79,10 +79,13 @@ build: setup  ## The collection's artefact, installed and resolved
 	python3 tests/ci/build.py
 
 unit: setup  ## Unit, property, golden and negative tests
-	pytest -n $(JOBS) --ignore tests/lab tests
+	pytest -n $(JOBS) --ignore tests/lab --ignore tests/faults tests
 
 test-ring: setup  ## One cycle-4 pass of a virtual ring
 	pytest -m ring tests/lab
+
+test-faults: setup  ## Every fault that a ring must survive, on a virtual ring
+	pytest tests/faults
 
 test-rings: setup
 	pytest tests/lab
@@ -97,7 +100,7 @@ molecule-%: setup
 	molecule test -s $*
 
 schemas: setup  ## Write the JSON Schemas of the documents
-	python3 tests/schemas.py
+	PYTHONPATH=.:$(COLLECTIONS) python3 tests/schemas.py
 
 bench-plan: setup  ## Time the planning of 1,000 rings of eight
 	python3 tests/bench_plan.py
