@@ -81,8 +81,8 @@ build: setup  ## The collection's artefact, installed and resolved
 unit: setup  ## Unit, property, golden and negative tests
 	pytest -n $(JOBS) --ignore tests/lab --ignore tests/faults tests
 
-test-ring: setup  ## One cycle-4 pass of a virtual ring
-	pytest -m ring tests/lab
+test-ring: setup  ## One cycle-4 pass of a virtual ring, and a few faults on it
+	pytest -m "ring or fast" tests/lab tests/faults
 
 test-faults: setup  ## Every fault that a ring must survive, on a virtual ring
 	pytest tests/faults

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.green import Observed, times
-from tests.lab.conftest import ring  # noqa: F401  (the fixture is shared)
 from tests.virtual_ring import Ring
 
 
 @pytest.fixture(scope="session")
-def saved(ring: Ring) -> Ring:  # noqa: F811
-    """The ring with two snapshots: ``bare`` is prepared and planned, ``green`` is set up and verified."""
+def saved(ring: Ring, request: pytest.FixtureRequest) -> Ring:
+    """The ring with a snapshot ``green``, set up and verified, and where a test asks for it ``bare``, prepared only."""
     ring.play("prepare")
-    ring.lab(state="snapshot", name="bare")
+    if any("bare" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        ring.lab(state="snapshot", name="bare")
     ring.play("mesh_setup")
     ring.lab(state="snapshot", name="green")
     return ring
