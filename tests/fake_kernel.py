@@ -34,6 +34,7 @@ class Link:
     mac: str
     mtu: int = 1500
     carrier: bool = True
+    up: bool = True
     master: str | None = None
     addresses: list[str] = field(default_factory=list)
     link_locals: int = 1
@@ -156,7 +157,8 @@ class FakeKernel(Runner):
             "ifname": netdev,
             "address": link.mac,
             "mtu": link.mtu,
-            "operstate": "UP" if link.carrier else "DOWN",
+            "flags": [*(["UP"] if link.up else []), *([] if link.carrier or not link.up else ["NO-CARRIER"])],
+            "operstate": "UP" if link.carrier and link.up else "DOWN",
         }
         if link.master:
             entry["master"] = link.master
@@ -486,6 +488,7 @@ class FakeKernel(Runner):
         self._down(netdev)
         self.active[netdev] = item
         link = self.links[netdev]
+        link.up = True
         link.mtu = int(settings["802-3-ethernet.mtu"])
         for address in settings["ipv4.addresses"].split(", "):
             self._hold(netdev, address)

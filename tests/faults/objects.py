@@ -22,6 +22,7 @@ def spoilers(plan: dict[str, Any]) -> dict[str, str]:
             f"nmcli connection modify uuid {link['profile_uuid']} 802-3-ethernet.mtu 1500 && "
             f"nmcli connection up uuid {link['profile_uuid']}"
         ),
+        "link set down": f"ip link set {link['netdev']} down",
         "address deleted": f"ip address del {link['address']} dev {link['netdev']}",
         "route deleted": f"ip route del {route['destination']} via {route['via']}",
         "route altered": f"ip route del {route['destination']} && ip route add {route['destination']} "

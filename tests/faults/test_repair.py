@@ -58,11 +58,11 @@ def test_a_network_service_restarts(green: Observed, service: str) -> None:
 
 
 ROUNDS = [
-    ["profile deleted", "profile altered", "address deleted", "route deleted"],
-    ["route altered", "sysctl altered", "forward rule deleted", "mesh route deleted"],
-    ["neighbour deleted", "neighbour altered", "qdisc deleted", "filter deleted"],
-    ["marker rule deleted", "marker killed", "marker stopped", "unit disabled"],
-    pytest.param(["filter altered", "unit file deleted"], marks=FAST),
+    ["profile deleted", "profile altered", "address deleted", "link set down"],
+    ["route deleted", "route altered", "sysctl altered", "forward rule deleted"],
+    ["mesh route deleted", "neighbour deleted", "neighbour altered", "qdisc deleted"],
+    ["filter deleted", "marker rule deleted", "marker killed", "marker stopped"],
+    pytest.param(["filter altered", "unit disabled", "unit file deleted"], marks=FAST),
 ]
 
 

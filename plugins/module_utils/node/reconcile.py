@@ -164,7 +164,8 @@ def _waiting(plan: host_plan.HostPlan, state: State) -> set[str]:
         entry = state.links.get(link.netdev, {})
         starting = state.network_manager.devices.get(link.netdev, "").startswith("connecting")
         adopted = link.adopted and link.address not in observe.ipv4_addresses(entry)
-        if entry.get("operstate") == "DOWN" or not entry or starting or adopted:
+        # A link that somebody set down has no such flag, and is brought up again.
+        if "NO-CARRIER" in entry.get("flags", []) or not entry or starting or adopted:
             waiting.add(link.netdev)
     return waiting
 

@@ -149,6 +149,7 @@ DAMAGE: dict[str, tuple[Any, list[str], str]] = {
     ),
     "profile deleted": (lambda k: k._delete_profile(UUID), REMAKES_CW, "add"),
     "file changed": (lambda k: k.file(FABRIC_FILE, "x"), [f"file{FABRIC_FILE}"], "replace"),
+    "link set down": (lambda k: (k._down(CW), setattr(k.links[CW], "up", False)), REMAKES_CW, "replace"),
     "link down": (lambda k: k._down(CW), REMAKES_CW, "replace"),
     "profile changed": (
         lambda k: k.profiles[UUID].update({"ipv6.addr-gen-mode": "stable-privacy"}),
@@ -159,5 +160,5 @@ DAMAGE: dict[str, tuple[Any, list[str], str]] = {
     "MTU changed": (lambda k: setattr(k.links[CW], "mtu", 1500), REMAKES_CW, "replace"),
 }
 
-MIXED = ("link down", "marker stopped", "profile deleted")
+MIXED = ("link down", "link set down", "marker stopped", "profile deleted")
 """What leaves some objects altered and others missing."""
