@@ -91,7 +91,7 @@ def lay_again(observed: Observed, fault: str) -> None:
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_power_is_lost_while_laying(bare: Observed, round_: int) -> None:
-    """Four hosts lose power at four random moments of one apply, each for a moment; they boot into the old or the new plan."""
+    """Four hosts lose power at random moments of one apply, each shortly; they boot into the old or the new plan."""
     moments = random.Random(f"{SEED}/{round_}")
     delays = {host: moments.uniform(0, 60) for host in bare.hosts[:CUTS_A_ROUND]}
     print(f"SEED={SEED} round {round_}: " + ", ".join(f"{host} at {delay:.1f} s" for host, delay in delays.items()))
