@@ -87,8 +87,11 @@ def _reconcile(host: Host) -> None:
         return
     from . import reconcile
 
-    for line in reconcile.run(host, _plan(host)):
+    outcome = reconcile.run(host, lambda: _plan(host))
+    for line in outcome.lines:
         print(line)
+    if outcome.problems:
+        raise HostError("; ".join(outcome.problems))
 
 
 def _hairpin(host: Host) -> None:

@@ -9,10 +9,10 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..contract import host_plan, marks
 from . import fabric, gid, glance, lock, objects, observe, units
-from .commands import HostError
 from .diff import Change, compare
 from .host import Host
 from .objects import Item
@@ -72,22 +72,30 @@ def differences(host: Host, plan: host_plan.HostPlan) -> list[Change]:
     return compare(_wanted(plan, state), _present(state))
 
 
-def run(host: Host, plan: host_plan.HostPlan, clock: Callable[[], float] = time.monotonic) -> list[str]:
-    """Look once and put back what is missing or altered; the lines for the journal.
+class Outcome(NamedTuple):
+    """Lines for the journal, and what could not be put back."""
 
-    Does nothing while another run holds the host or has not ended its change. Raises HostError with all
-    that could not be put back.
+    lines: list[str]
+    problems: list[str]
+
+
+def run(
+    host: Host, read_plan: Callable[[], host_plan.HostPlan], clock: Callable[[], float] = time.monotonic
+) -> Outcome:
+    """Look once and put back what is missing or altered.
+
+    Does nothing while another run holds the host or has not ended its change, so the plan is read after that is known.
     """
-    if host.read(marks.CHANGE_PATH) is not None:
-        return []
     try:
         with lock.hold(host, "reconcile", 0.0):
-            return _run(host, plan, clock())
+            if host.read(marks.CHANGE_PATH) is not None:
+                return Outcome([], [])
+            return _run(host, read_plan(), clock())
     except lock.Held:
-        return []
+        return Outcome([], [])
 
 
-def _run(host: Host, plan: host_plan.HostPlan, now: float) -> list[str]:
+def _run(host: Host, plan: host_plan.HostPlan, now: float) -> Outcome:
     fabric.refuse_wrong_identity(host, plan)
     losses = Losses.read(host, now)
     before = Losses(dict(losses.counts), dict(losses.last), list(losses.told))
@@ -117,9 +125,7 @@ def _run(host: Host, plan: host_plan.HostPlan, now: float) -> list[str]:
             losses.write(host)
         if not again and not told and not compare(_wanted(plan, state), _present(state)):
             glance.remember(host, glanced)
-    if problems:
-        raise HostError("; ".join([*lines, *problems]))
-    return lines
+    return Outcome(lines, problems)
 
 
 def _line(change: Change, losses: Losses) -> str:

@@ -50,8 +50,8 @@ def test_boot_and_markers_work_with_the_earlier_plan(kernel: FakeKernel, plan: d
 
 def test_repair_works_with_the_earlier_plan(kernel: FakeKernel, plan: dict[str, Any]) -> None:
     kernel.neighbours.clear()
-    lines = reconcile.run(kernel.host(), HostPlan.from_plain(plan), lambda: 1000.0)
-    assert lines == [f"put back {item['id']}: missing" for item in plan["neighbours"]]
+    lines, problems = reconcile.run(kernel.host(), lambda: HostPlan.from_plain(plan), lambda: 1000.0)
+    assert problems == [] and lines == [f"put back {item['id']}: missing" for item in plan["neighbours"]]
 
 
 def test_the_next_setup_changes_only_what_the_version_changed(kernel: FakeKernel, plan: dict[str, Any]) -> None:
