@@ -98,6 +98,17 @@ def test_each_write_uses_the_planned_devices_and_the_management_network(
     assert calls[1] == ["--ib-dev", "rocespark0cw", *head, *tail, "127.0.18.1", "127.0.18.3"]
 
 
+def test_a_receiving_end_that_waited_long_is_started_anew(
+    bench: Bench, responders: dict[str, Responder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was started ahead, ends by itself in time, and a slow lane came before."""
+    healthy(bench)
+    monkeypatch.setattr(lanes, "SERVER_SECONDS", lanes.WRITE_SECONDS)
+    assert all(result["ok"] for result in verify(bench).values())
+    ends = [call for call in bench.calls() if call[-2] == "--source_ip"]
+    assert len(ends) == 2 * 6
+
+
 @pytest.mark.parametrize(
     ("packets", "found"),
     [
