@@ -34,6 +34,7 @@ class ActionModule(ActionBase):
         state = arguments.get("state", "present")
         if state != "confirmed":
             arguments["program"] = base64.b64encode(program_bytes(LIBRARY)).decode()
+            arguments.setdefault("revert_after", self._patience(task_vars or {}))
         if state == "present" and isinstance(plan, dict):
             driver = DRIVERS.get(str(plan.get("driver")))
             if driver is not None and driver.marks_in_nic:
@@ -44,6 +45,10 @@ class ActionModule(ActionBase):
             answer = self._ask({**arguments, "continues": gone}, task_vars)
         result.update(answer)
         return result
+
+    def _patience(self, task_vars: dict[str, Any]) -> int:
+        at_once = [int(given) for given in (self._task.throttle, task_vars["ansible_forks"]) if given]
+        return runs.patience(len(task_vars["ansible_play_hosts_all"]), min(at_once))
 
     def _ask(self, arguments: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
         name = "sparkring.cluster.fabric"

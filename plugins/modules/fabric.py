@@ -38,7 +38,9 @@ options:
     choices: [present, absent, confirmed]
     default: present
   revert_after:
-    description: Seconds that a change waits to be confirmed, counted from its end. Not less than 30.
+    description:
+      - Seconds that a change waits to be confirmed, counted from its end. Not less than 30.
+      - The action plugin gives 180 for each turn that the hosts of the play take, as throttle and forks let them.
     type: int
     default: 180
   operator:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import os
 import socket
 from collections.abc import Mapping
@@ -11,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 PROC = Path("/proc")
+TURN_SECONDS = 180
+"""What the slowest host may take for its part of a change and for the proof after it, with room."""
+
+
+def patience(hosts: int, at_once: int) -> int:
+    """Seconds that a change stays unconfirmed: the first hosts wait until the last ones are changed too."""
+    return TURN_SECONDS * max(1, math.ceil(hosts / at_once))
 
 
 def operator() -> str:

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.rings import make_inventory
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -19,12 +21,13 @@ STAND_IN = '''#!/usr/bin/python
 """Writes down what it is asked for."""
 import json
 from ansible.module_utils.basic import AnsibleModule
-names = ("plan", "program", "marker_source", "state", "take_over", "operator", "run", "continues")
+names = ("plan", "program", "marker_source", "state", "take_over", "operator", "run", "continues", "revert_after")
 module = AnsibleModule({{name: {{"type": "raw"}} for name in names}}, supports_check_mode=True)
 given, case = module.params, {case!r}
 host = given["plan"]["host"]
 state = ("check " if module.check_mode else "") + (given["state"] or "present")
 asked = {{"host": host, "state": state, "operator": given["operator"], "run": given["run"]}}
+asked.update(revert_after=given["revert_after"])
 asked.update(continues=given["continues"], program=bool(given["program"]), marker=bool(given["marker_source"]))
 with open({log!r}, "a") as log:
     log.write(json.dumps(asked) + "\\n")
@@ -172,3 +175,14 @@ def test_any_other_is_refused_at_the_first_step(tmp_path: Path) -> None:
     code, asked = play(tmp_path, refused={"operator": "ann@laptop", "run": str(os.getpid())})
     assert (code, steps(asked)) == (2, [("check present", HOSTS)])
     assert {line["continues"] for line in asked} == {None}
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [([], 180), (["--forks", "3"], 360), (["-e", "sparkring_hosts_at_once=1"], 720)],
+    ids=["all at once", "as forks let them", "one after the other"],
+)
+def test_the_first_host_waits_until_the_last_one_is_laid(tmp_path: Path, words: list[str], seconds: int) -> None:
+    code, asked = play(tmp_path, *words)
+    assert code == 0
+    assert {line["revert_after"] for line in asked if line["state"] == "present"} == {seconds}
