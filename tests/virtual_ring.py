@@ -114,7 +114,16 @@ class Ring:
             [
                 *("ssh", "-n", "-i", str(LAB / "keys" / "operator_ed25519"), "-p", str(2200 + number)),
                 *("-o", f"UserKnownHostsFile={LAB / 'known_hosts'}", "-o", "GlobalKnownHostsFile=/dev/null"),
-                *("-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=5", "-o", "BatchMode=yes"),
+                *(
+                    "-o",
+                    "IdentitiesOnly=yes",
+                    "-o",
+                    "ConnectTimeout=5",
+                    "-o",
+                    "BatchMode=yes",
+                    "-o",
+                    "ServerAliveInterval=20",
+                ),
                 *("operator@127.0.0.1", "sudo /bin/sh -c " + shlex.quote(command)),
             ],
             capture_output=True,

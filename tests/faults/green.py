@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 from tests.virtual_ring import LAB, Ring
 
 PROGRAM = "python3 -IS /usr/local/lib/sparkring-node/node.pyz"
+LOCK = "/run/sparkring-node/lock"
 RESTORED_SHOWN = 12
 times: list[tuple[str, float, list[str]]] = []
 """Fault, seconds until green, and the journal's lines on what was put back."""
@@ -41,6 +43,12 @@ class Observed:
         """The host's section of the plan on the controller."""
         plan: dict[str, Any] = json.loads((LAB / "plans" / "lab" / "hosts" / f"{host}.json").read_text())
         return plan
+
+    def spoil(self, host: str, command: str) -> list[str]:
+        """Run a command on a host and say what differs from its plan then, before the host can put it back."""
+        told = f"({command}) >/dev/null && {PROGRAM} differences"
+        said = self.ring.shell(host, f"mkdir -p /run/sparkring-node; flock {LOCK} sh -c {shlex.quote(told)}")
+        return [item["id"] for item in json.loads(said)]
 
     def differences(self, host: str) -> list[str] | None:
         """Ids that differ from the host's plan; None while the host cannot say."""
