@@ -41,6 +41,9 @@ class CutHost(Host):
         super().link(path, target)
         self._event("link " + path)
 
+    def settle(self) -> None:
+        """What is written is on this disk at once."""
+
     def write_setting(self, path: str, value: str) -> None:
         """Write a kernel setting."""
         super().write_setting(path, value)
@@ -105,7 +108,6 @@ class CutKernel(FakeKernel):
 
     def revert_unit(self) -> list[str]:
         """Start the revert unit, as a boot or its timer does."""
-        self.running.discard(marks.REVERT_TIMER)
         there = (self.root / units.REVERT_LINK.lstrip("/")).is_symlink()
         if not there or not (self.root / marks.CHANGE_PROGRAM_PATH.lstrip("/")).exists():
             return []

@@ -120,13 +120,17 @@ class FakeKernel(Runner):
                 answers = [json.dumps(answer(["-j", *line.split()])) for line in stdin.splitlines()]
                 return Completed(0, "\n".join(answers) + "\n", "")
             if stdin is not None:
-                assert words[1:] == ["-batch", "-"], words
+                forced = words[1] == "-force"
+                assert words[1 + forced :] == ["-batch", "-"], words
+                refused = []
                 for number, line in enumerate(stdin.splitlines(), 1):
                     try:
                         answer(line.split())
                     except Refusal as error:
-                        return Completed(1, "", f"{error}\nCommand failed -:{number}\n")
-                return Completed(0, "", "")
+                        refused.append(f"{error}\nCommand failed -:{number}\n")
+                        if not forced:
+                            break
+                return Completed(1 if refused else 0, "", "".join(refused))
             output = answer(words[1:])
         except Refusal as error:
             return Completed(error.status, "", str(error) + "\n")
@@ -561,7 +565,9 @@ class FakeKernel(Runner):
                 self._start_compiled(units.marker_device(name))
             elif units.is_marker(name):
                 markers.lay_software(self.host(), markers.planned(self.host(), units.marker_device(name))[1])
-            elif not name.endswith(".timer"):
+            elif name.endswith(".timer"):
+                assert (self.root / marks.UNIT_DIR.lstrip("/") / name).exists(), name
+            else:
                 fabric.restore(self.host(), self.plan(), 0.0)
         except HostError as error:
             raise Refusal(f"Job for {name} failed: {error}") from error
@@ -575,17 +581,6 @@ class FakeKernel(Runner):
 
     def _process(self, device: str) -> int:
         return 1000 + sum(device.encode())
-
-    def _systemd_run(self, words: list[str]) -> str:
-        assert words[0].startswith("--on-active=") and words[1:] == [
-            "--timer-property=AccuracySec=1s",
-            f"--unit={marks.REVERT_UNIT}",
-        ], words
-        if marks.REVERT_TIMER in self.running:
-            raise Refusal("Failed to start transient timer unit: Unit sparkring-node-revert.timer was already loaded.")
-        assert (self.root / units.REVERT_PATH.lstrip("/")).exists()
-        self.running.add(marks.REVERT_TIMER)
-        return ""
 
     def _stop(self, name: str) -> None:
         if name not in self.running:

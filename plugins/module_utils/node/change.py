@@ -173,7 +173,9 @@ def arm(
     try:
         host.write(marks.CHANGE_PROGRAM_PATH, run.program, 0o755)
         units.lay_revert(host)
-        return extend(host, made, run)
+        armed = extend(host, made, run)
+        units.start_revert_timer(host)
+        return armed
     except HostError:
         if pending is None:
             clean(host)
@@ -189,12 +191,15 @@ def extend(host: Host, pending: Pending, run: Run) -> Pending:
         seconds=run.seconds,
     )
     host.write(marks.CHANGE_PATH, (json.dumps(dataclasses.asdict(made), sort_keys=True) + "\n").encode(), 0o600)
-    units.start_revert_timer(host, run.seconds)
     return made
 
 
 def clean(host: Host) -> None:
-    """Nothing is under way any more; the document goes first, and with it all effect of the rest."""
+    """Nothing is under way any more; the document goes first, and with it all effect of the rest.
+
+    What NetworkManager and systemctl have written is seen onto the disk before: they leave that to the kernel.
+    """
+    host.settle()
     host.remove(marks.CHANGE_PATH)
     units.stop_revert_timer(host)
     host.remove(marks.CHANGE_PROGRAM_PATH)

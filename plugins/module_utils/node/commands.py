@@ -115,10 +115,15 @@ class Runner:
             raise CommandFailed(f"{tool} -j -batch -: {len(answers)} answers to {len(lines)} questions")
         return answers
 
-    def batch(self, tool: str, lines: list[str]) -> None:
-        """Feed lines to ``ip`` or ``tc`` in one process; nothing runs where there are none."""
+    def batch(self, tool: str, lines: list[str], keep_going: bool = False) -> None:
+        """Feed lines to ``ip`` or ``tc`` in one process; nothing runs where there are none.
+
+        With ``keep_going`` a line that fails does not keep the later ones away; it fails all the same in the end.
+        """
         if lines:
-            self.run([tool, "-batch", "-"], stdin="".join(line + "\n" for line in lines))
+            self.run(
+                [tool, *(["-force"] if keep_going else []), "-batch", "-"], stdin="".join(line + "\n" for line in lines)
+            )
 
 
 def _sentence(command: Sequence[str], stdin: str | None, done: Completed) -> str:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Callable
 
 from ..contract import host_plan
-from . import change, lock, management, observe
+from . import change, lock, management, observe, profiles
 from .change import Pending, Run
 from .commands import HostError
 from .diff import compare
@@ -45,7 +45,9 @@ def confirm(
 def _problems(host: Host, plan: host_plan.HostPlan, pending: Pending, sleep: Callable[[float], None]) -> list[str]:
     found = management.lost(host, pending)
     if pending.what == change.REMOVE:
-        left = compare([], observe.look(host, plan).items)
+        state = observe.look(host, plan)
+        profiles.refuse_silence(state.network_manager, plan.links)
+        left = compare([], state.items)
         return found + [f"{item.id} is still here" for item in left]
     return found + unanswered(host, plan, sleep)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ..contract import hairpin_state, host_plan, marks
-from . import fabric, gid, hairpin, hairpin_guards, hairpin_journal, lock, observe, profiles, units
+from . import change, fabric, gid, hairpin, hairpin_guards, hairpin_journal, lock, observe, profiles, units
 from .commands import CommandFailed, HostError
 from .hairpin import Function
 from .host import Host
@@ -60,6 +60,11 @@ def bring(host: Host, plan: host_plan.HostPlan, mode: str, check: bool = False, 
         return Outcome([], [f"{plan.host}: no hairpin setting needed"])
     if mode == LIVE and not check:
         with lock.hold(host, "a hairpin run"):
+            pending = change.admit(host, None)
+            if pending is not None:
+                raise HostError(
+                    f"an unconfirmed change is pending and this host {pending.sentence(host)}: run again then"
+                )
             return _bring(host, plan, mode, check, clock)
     return _bring(host, plan, mode, check, clock)
 
@@ -68,6 +73,8 @@ def _bring(host: Host, plan: host_plan.HostPlan, mode: str, check: bool, clock: 
     if mode == BOOT:
         if OFF_WORD in (host.read("/proc/cmdline") or "").split():
             return Outcome([], [f"{plan.host}: switched off by {OFF_WORD} on the kernel's command line"])
+        if change.undone(host):
+            return Outcome([], [f"{plan.host}: goes back from an unconfirmed change, so nothing is restarted"])
         ending = hairpin_journal.suspended(host)
         if ending:
             raise HostError(f"no restarts at boot, since {ending}: run {hairpin_state.COMMAND}")

@@ -157,6 +157,10 @@ class Host:
         except OSError as error:
             raise _named(error, path) from error
 
+    def settle(self) -> None:
+        """See everything onto the disk that any program has written."""
+        os.sync()
+
     def write_setting(self, path: str, value: str) -> None:
         """Write a kernel setting, which cannot be replaced as a file."""
         self.path(path).write_text(value + "\n")

@@ -62,7 +62,7 @@ def _open(path: Path) -> int:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
         with contextlib.suppress(FileNotFoundError):
-            return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def _is_still(path: Path, handle: int) -> bool:

@@ -47,7 +47,7 @@ def look(host: Host, plan: host_plan.HostPlan, whole: bool = True) -> State:
     state.firewall = forward.observe(host)
     if whole:
         state.network_manager = profiles.observe(host)
-        state.plan = _stored_plan(host)
+        state.plan = stored_plan(host)
         state.items += _files(host)
         state.items += _binary(host, state)
         state.items += _links(state, plan)
@@ -62,7 +62,8 @@ def look(host: Host, plan: host_plan.HostPlan, whole: bool = True) -> State:
     return state
 
 
-def _stored_plan(host: Host) -> dict[str, Any] | None:
+def stored_plan(host: Host) -> dict[str, Any] | None:
+    """The plan on the host's disk; None where there is none that can be read."""
     try:
         stored = json.loads(host.read(marks.PLAN_PATH) or "null")
     except ValueError:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from ..contract import marks
 from ..contract.endpoints import ROLE_BY_NAME
+from ..contract.host_plan import Link
 from .commands import HostError
 from .host import Host
 
@@ -67,6 +69,12 @@ class NetworkManager:
 def none() -> NetworkManager:
     """A host where NetworkManager does not run."""
     return NetworkManager(False, {}, [])
+
+
+def refuse_silence(manager: NetworkManager, links: Iterable[Link]) -> None:
+    """Raises HostError where NetworkManager serves links and does not answer: profiles are neither there nor gone."""
+    if not manager.running and any(not link.adopted for link in links):
+        raise HostError("NetworkManager does not answer here, and its profiles cannot be judged: start it")
 
 
 def _fields(line: str) -> list[str]:

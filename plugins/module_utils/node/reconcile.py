@@ -5,6 +5,8 @@ What stands on the plan file and this program cannot judge them; mesh-setup puts
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 import time
 from collections.abc import Callable
@@ -12,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..contract import host_plan, marks
-from . import fabric, gid, glance, lock, objects, observe, units
+from . import apply, fabric, gid, glance, lock, objects, observe, units
+from .commands import HostError
 from .diff import Change, compare
 from .host import Host
 from .objects import Item
@@ -21,6 +24,7 @@ from .observe import State
 PERIOD_SECONDS = 30.0
 LONGEST_SECONDS = 900.0
 """An object that is lost again and again is put back after 30, 60, 120 … seconds, and no later than this."""
+LONGEST_DOUBLING = 10
 FORGET_SECONDS = 3600.0
 """How long an object must hold before an earlier loss no longer counts."""
 
@@ -33,6 +37,8 @@ class Losses:
     last: dict[str, float] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     """Sentences about what is left alone, each said once."""
+    waited: list[str] = field(default_factory=list)
+    """Netdevs that were waited for at the last look: what comes back with them was not taken by anybody."""
 
     @classmethod
     def read(cls, host: Host, now: float) -> Losses:
@@ -40,21 +46,23 @@ class Losses:
         try:
             value = json.loads(host.read(marks.RECONCILE_STATE_PATH) or "{}")
             last = {str(name): float(when) for name, when in value["last"].items() if now - when < FORGET_SECONDS}
-            return cls({name: int(value["counts"][name]) for name in last}, last, [str(line) for line in value["told"]])
+            counts = {name: int(value["counts"][name]) for name in last}
+            return cls(counts, last, [str(line) for line in value["told"]], [str(name) for name in value["waited"]])
         except (ValueError, KeyError, TypeError, AttributeError):
             return cls()
 
     def write(self, host: Host) -> None:
         """Keep it; no file where there is nothing to keep."""
-        if self.last or self.told:
-            value = {"counts": self.counts, "last": self.last, "told": self.told}
+        if self.last or self.told or self.waited:
+            value = {"counts": self.counts, "last": self.last, "told": self.told, "waited": self.waited}
             host.write(marks.RECONCILE_STATE_PATH, json.dumps(value, sort_keys=True).encode() + b"\n", 0o644)
         elif host.read(marks.RECONCILE_STATE_PATH) is not None:
             host.remove(marks.RECONCILE_STATE_PATH)
 
     def pause(self, name: str) -> float:
         """Seconds after the last time before an object is put back again."""
-        return min(PERIOD_SECONDS * 2.0 ** (self.counts.get(name, 0) - 1), LONGEST_SECONDS)
+        doublings = min(self.counts.get(name, 0) - 1, LONGEST_DOUBLING)
+        return min(PERIOD_SECONDS * 2.0**doublings, LONGEST_SECONDS)
 
     def must_wait(self, name: str, now: float) -> bool:
         """Whether it is too early to put an object back again."""
@@ -69,7 +77,7 @@ class Losses:
 def differences(host: Host, plan: host_plan.HostPlan) -> list[Change]:
     """All in which the host differs from its plan, links without a cable included."""
     state = observe.look(host, plan)
-    return compare(_wanted(plan, state), _present(state))
+    return compare(_wanted(plan, state), [item for item in state.items if _judged(item)])
 
 
 class Outcome(NamedTuple):
@@ -98,39 +106,49 @@ def run(
 def _run(host: Host, plan: host_plan.HostPlan, now: float) -> Outcome:
     fabric.refuse_wrong_identity(host, plan)
     losses = Losses.read(host, now)
-    before = Losses(dict(losses.counts), dict(losses.last), list(losses.told))
+    before = copy.deepcopy(losses)
     glanced = glance.take(host, plan)
     state = observe.look(host, plan)
-    foreign = observe.foreign_objects(state, plan)
-    lines = [f"left alone: {sentence}" for sentence in foreign if sentence not in losses.told]
-    again, told = _lost_gids(host, plan, state)
-    if again:
-        _give_again(host, plan, again)
-        lines += [f"gave {netdev} its address again, whose RoCE v2 GID was missing" for netdev in again]
-        state = observe.look(host, plan)
-    lines += [line for line in told if line not in losses.told]
-    losses.told = [*foreign, *told]
-    changes = _due(plan, state, losses, now)
+    told = [f"left alone: {sentence}" for sentence in observe.foreign_objects(state, plan)]
+    told += [f"left alone: {sentence}" for sentence in _foreign_addresses(plan, state)]
+    again, held = _lost_gids(host, plan, state, losses, now)
+    told += held
+    lines = [line for line in told if line not in losses.told]
+    losses.told = told
     problems: list[str] = []
+    if again:
+        losses.write(host)
+        lines += _give_again(host, plan, again, problems)
+        state = observe.look(host, plan)
+    changes = _due(plan, state, losses, now)
     if changes:
         for change in changes:
-            losses.count(change.id, now)
+            if _netdev(change) not in losses.waited:
+                losses.count(change.id, now)
+    losses.waited = sorted(_waiting(plan, state))
+    if losses != before:
         losses.write(host)
-        problems = _put_back(host, plan, state, changes)
+    if changes:
+        problems += _put_back(host, plan, state, changes)
         left = {change.id for change in _due(plan, observe.look(host, plan), Losses(), now)}
         lines += [_line(change, losses) for change in changes if change.id not in left]
         problems += [f"{change.id} is not back ({change.reason})" for change in changes if change.id in left]
-    else:
-        if losses != before:
-            losses.write(host)
-        if not again and not told and not compare(_wanted(plan, state), _present(state)):
-            glance.remember(host, glanced)
+    elif not again and not told and not compare(_wanted(plan, state), _present(plan, state)):
+        glance.remember(host, glanced)
     return Outcome(lines, problems)
+
+
+def _netdev(change: Change) -> str | None:
+    """The netdev that a changed object hangs on, or that it is the link of."""
+    item = change.new or change.old
+    if item is None:
+        return None
+    return item.body["netdev"] if item.kind == objects.LINK else item.netdev
 
 
 def _line(change: Change, losses: Losses) -> str:
     verb = "took away" if change.new is None else "put back"
-    count = losses.counts[change.id]
+    count = losses.counts.get(change.id, 0)
     often = f"; lost {count} times, so not again within {losses.pause(change.id):.0f} s" if count > 1 else ""
     return f"{verb} {change.id}: {change.reason}{often}"
 
@@ -139,8 +157,26 @@ def _wanted(plan: host_plan.HostPlan, state: State) -> list[Item]:
     return [item for item in objects.desired(plan, state.chain(), b"", None) if _judged(item)]
 
 
-def _present(state: State) -> list[Item]:
-    return [item for item in state.items if _judged(item)]
+def _present(plan: host_plan.HostPlan, state: State) -> list[Item]:
+    """What is there. Addresses that others have added to a link of ours are not ours to take."""
+    planned = {link.netdev: link.address for link in plan.links}
+    items = []
+    for item in state.items:
+        address = planned.get(item.body.get("netdev", "")) if item.kind == objects.LINK else None
+        if address is not None and address in item.body["addresses"]:
+            item = dataclasses.replace(item, body={**item.body, "addresses": [address]})
+        items.append(item)
+    return [item for item in items if _judged(item)]
+
+
+def _foreign_addresses(plan: host_plan.HostPlan, state: State) -> list[str]:
+    """Sentences about addresses beside the planned ones."""
+    found = []
+    for link in plan.links:
+        addresses = observe.ipv4_addresses(state.links.get(link.netdev, {}))
+        if link.address in addresses:
+            found += [f"{link.netdev} has the foreign address {one}" for one in addresses if one != link.address]
+    return found
 
 
 def _judged(item: Item) -> bool:
@@ -150,7 +186,7 @@ def _judged(item: Item) -> bool:
 
 def _due(plan: host_plan.HostPlan, state: State, losses: Losses, now: float) -> list[Change]:
     """What is to be put back now: not what waits for a cable or an address, nor what was put back just now."""
-    wanted, present = _wanted(plan, state), _present(state)
+    wanted, present = _wanted(plan, state), _present(plan, state)
     late = {change.id for change in compare(wanted, present) if losses.must_wait(change.id, now)}
     links = {item.id: item.body["netdev"] for item in [*wanted, *present] if item.kind == objects.LINK}
     waiting = _waiting(plan, state) | {netdev for name, netdev in links.items() if name in late}
@@ -164,14 +200,18 @@ def _due(plan: host_plan.HostPlan, state: State, losses: Losses, now: float) -> 
 
 
 def _waiting(plan: host_plan.HostPlan, state: State) -> set[str]:
-    """Netdevs without carrier, that NetworkManager is just starting, or that lack an adopted address."""
+    """Netdevs without carrier, that NetworkManager is just starting, or that lack an adopted address.
+
+    While NetworkManager does not answer, every link that it serves: that its profiles are gone cannot be told then.
+    """
     waiting = set()
+    silent = not state.network_manager.running
     for link in plan.links:
         entry = state.links.get(link.netdev, {})
         starting = state.network_manager.devices.get(link.netdev, "").startswith("connecting")
         adopted = link.adopted and link.address not in observe.ipv4_addresses(entry)
         # A link that somebody set down has no such flag, and is brought up again.
-        if "NO-CARRIER" in entry.get("flags", []) or not entry or starting or adopted:
+        if "NO-CARRIER" in entry.get("flags", []) or not entry or starting or adopted or (silent and not link.adopted):
             waiting.add(link.netdev)
     return waiting
 
@@ -184,25 +224,30 @@ def _put_back(host: Host, plan: host_plan.HostPlan, state: State, changes: list[
         host.write(body["path"], body["content"], int(body["mode"], 8))
     if files:
         units.forget(host)
-    return fabric.bring(host, plan, state, [item for item in changes if item not in files])
+    return apply.bring(host, plan, state, [item for item in changes if item not in files])
 
 
-def _give_again(host: Host, plan: host_plan.HostPlan, netdevs: list[str]) -> None:
+def _give_again(host: Host, plan: host_plan.HostPlan, links: list[host_plan.Link], problems: list[str]) -> list[str]:
     """Take planned addresses away and give them again; what goes with them is laid by what follows."""
-    lines = [
-        f"address {verb} {link.address} {rest}dev {link.netdev}"
-        for link in plan.links
-        if link.netdev in netdevs
-        for verb, rest in (("del", ""), ("add", "broadcast + "))
-    ]
-    host.runner.batch("ip", lines)
+    lines = []
+    for link in links:
+        verbs = (f"address del {link.address}", f"address add {link.address} broadcast +")
+        try:
+            host.runner.batch("ip", [f"{verb} dev {link.netdev}" for verb in verbs])
+            lines.append(f"gave {link.netdev} its address again, whose RoCE v2 GID was missing")
+        except HostError as error:
+            problems.append(str(error))
+    return lines
 
 
-def _lost_gids(host: Host, plan: host_plan.HostPlan, state: State) -> tuple[list[str], list[str]]:
-    """Netdevs whose planned address is there without its RoCE v2 GID, and sentences on those that are in use.
+def _lost_gids(
+    host: Host, plan: host_plan.HostPlan, state: State, losses: Losses, now: float
+) -> tuple[list[host_plan.Link], list[str]]:
+    """Links whose planned address is there without its RoCE v2 GID, and sentences on those that are left so.
 
     The kernel makes a GID when an address comes, so giving the address again makes it; what uses the device must
-    end first, since its queue pairs would lose their source (facts: fabric 3).
+    end first, since its queue pairs would lose their source (facts: fabric 3). An adopted address is its owner's. Where
+    the GID does not come back, the address is given again more and more rarely, as any object.
     """
     again, told = [], []
     for link in plan.links:
@@ -214,9 +259,13 @@ def _lost_gids(host: Host, plan: host_plan.HostPlan, state: State) -> tuple[list
             continue
         from . import hairpin_guards  # needed once in a blue moon
 
+        missing = f"{link.rdma_device} has no RoCE v2 GID for {address}"
         users = hairpin_guards.rdma_holders(host, {link.rdma_device})
-        if users:
-            told.append(f"{link.rdma_device} has no RoCE v2 GID for {address}, and {'; '.join(users)}")
-        else:
-            again.append(link.netdev)
+        if link.adopted:
+            told.append(f"{missing}: take that address off {link.netdev} and give it again")
+        elif users:
+            told.append(f"{missing}, and {'; '.join(users)}")
+        elif not losses.must_wait(f"gid/{link.netdev}", now):
+            losses.count(f"gid/{link.netdev}", now)
+            again.append(link)
     return again, told

@@ -6,7 +6,7 @@ import time
 from typing import Callable
 
 from ..contract import marks
-from . import change, fabric, hairpin_journal, lock, objects, observe, record, takeover
+from . import apply, change, fabric, hairpin_journal, lock, objects, observe, profiles, record, takeover
 from .change import Pending
 from .commands import HostError
 from .diff import Change, compare
@@ -23,16 +23,19 @@ def run(host: Host, sleep: Callable[[float], None] = time.sleep) -> list[str]:
     What lies on the disk becomes what it was, and what was not there goes, or HostError is raised and the unit tries
     again. What a boot lays anew and cannot be laid now, as on a link without carrier, is left to the fabric unit.
     """
+    asked = change.read(host)
+    if asked is not None and not asked.due(host):
+        return []
     with lock.hold(host, "a revert of an unconfirmed change", LOCK_SECONDS):
         pending = change.read(host)
         if pending is None:
             change.clean(host)
             return []
         if not pending.due(host):
-            return [f"the change of {pending.operator} has {pending.left(host)} s left"]
+            return []
         lines = [f"the change of {pending.operator} since {pending.since} was not confirmed: putting back what was"]
         left, problems = _back(host, pending, sleep)
-        lines += [f"put back {item}" for item in takeover.put_back(host, pending.reference)]
+        lines += takeover.put_back(host, pending.reference)
         change.clean(host)
         if left:
             lines.append("left to the fabric unit: " + "; ".join(problems or [item.id for item in left]))
@@ -46,8 +49,9 @@ def _back(host: Host, pending: Pending, sleep: Callable[[float], None]) -> tuple
     change.put_files_back(host, pending)
     _remember(host, pending)
     state = observe.look(host, plan)
+    profiles.refuse_silence(state.network_manager, plan.links)
     changes = compare(pending.objects(), state.items)
-    problems = fabric.bring(host, plan, state, changes) if changes else []
+    problems = apply.bring(host, plan, state, changes) if changes else []
     left: list[Change] = []
     for pause in (fabric.SETTLE_SECONDS, 0.0):
         left = compare(pending.objects(), observe.look(host, plan).items)

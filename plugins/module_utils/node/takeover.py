@@ -88,14 +88,19 @@ def held(host: Host, chosen: list[Other]) -> list[dict[str, Any]]:
 def put_back(host: Host, reference: list[dict[str, Any]]) -> list[str]:
     """Let units that were taken over start again, those first that lay what the others need; their names.
 
-    They lay their own objects. One that does not start now is left to the next boot.
+    They lay their own objects. One that does not start now is left to the next boot, and one whose file has gone
+    meanwhile is no more than told: it must not keep a revert from ending.
     """
+    told = []
     for unit in reversed(reference):
+        good = True
         if unit["enabled"]:
-            host.runner.run(["systemctl", "enable", unit["name"]], timeout=60)
-        if unit["active"]:
+            good = host.runner.execute(["systemctl", "enable", unit["name"]], None, 60).status == 0
+        if unit["active"] and good:
             host.runner.execute(["systemctl", "start", unit["name"]], None, 120)
-    return [unit["name"] for unit in reversed(reference) if unit["enabled"] or unit["active"]]
+        if unit["enabled"] or unit["active"]:
+            told.append(f"put back {unit['name']}" if good else f"could not enable {unit['name']} again")
+    return told
 
 
 def lines(chosen: Sequence[Other]) -> str:

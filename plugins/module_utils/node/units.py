@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
 from ..contract import marks
-from .commands import HostError
 from .host import Host
 
 FABRIC_TEXT = f"""{marks.FILE_HEADER}
@@ -119,10 +116,20 @@ TimeoutStartSec=900
 Restart=on-failure
 RestartSec=15
 """
+
+# Whether it is time to go back, the document says; a timer that asks again and again cannot be lost in a gap.
+REVERT_TIMER_TEXT = f"""{marks.FILE_HEADER}
+[Unit]
+Description=SparkRing: ask every 30 seconds whether an unfinished change is to be put back
+
+[Timer]
+OnActiveSec=30
+OnUnitInactiveSec=30
+AccuracySec=1
+"""
 REVERT_PATH = f"{marks.UNIT_DIR}/{marks.REVERT_UNIT}"
+REVERT_TIMER_PATH = f"{marks.UNIT_DIR}/{marks.REVERT_TIMER}"
 REVERT_LINK = f"{marks.UNIT_DIR}/multi-user.target.wants/{marks.REVERT_UNIT}"
-TIMER_TRIES = 3
-TIMER_PAUSE = 0.5
 
 _MARKER_START = marks.MARKER_UNIT_TEMPLATE.split(".")[0]
 FILES = {
@@ -205,10 +212,11 @@ def forget(host: Host) -> None:
 
 
 def lay_revert(host: Host) -> None:
-    """Have the revert run at each boot from now on.
+    """Have the revert run at each boot from now on, and its timer ready.
 
     The link is made here and not by systemctl, which would take its time between two files that belong together.
     """
+    host.write(REVERT_TIMER_PATH, REVERT_TIMER_TEXT.encode(), 0o644)
     host.write(REVERT_PATH, REVERT_TEXT.encode(), 0o644)
     host.link(REVERT_LINK, REVERT_PATH)
 
@@ -217,24 +225,14 @@ def take_revert(host: Host) -> None:
     """No revert at boot any more."""
     host.remove(REVERT_LINK)
     host.remove(REVERT_PATH)
+    host.remove(REVERT_TIMER_PATH)
 
 
-def start_revert_timer(host: Host, seconds: int) -> None:
-    """Run the revert in so many seconds; a timer that runs already is replaced."""
-    command = ["systemd-run", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
-    for left in reversed(range(TIMER_TRIES)):
-        stop_revert_timer(host)
-        try:
-            host.runner.run([*command, f"--unit={marks.REVERT_UNIT}"], timeout=60)
-        except HostError:
-            # systemd forgets the stopped one by and by.
-            if not left:
-                raise
-            time.sleep(TIMER_PAUSE)
-        else:
-            break
+def start_revert_timer(host: Host) -> None:
+    """Have the revert asked for again and again; a timer that runs already goes on."""
+    host.runner.run(["systemctl", "start", marks.REVERT_TIMER], timeout=60)
 
 
 def stop_revert_timer(host: Host) -> None:
-    """Stop the timer, which goes with that; none is no error."""
+    """Stop the timer; none is no error."""
     host.runner.execute(["systemctl", "stop", marks.REVERT_TIMER], None, 60)

@@ -13,7 +13,7 @@ from tests.cut_kernel import CutKernel, cuts, difference
 
 from . import changes, ring
 
-REMAINS = (marks.CHANGE_PROGRAM_PATH, units.REVERT_PATH, units.REVERT_LINK)
+REMAINS = (marks.CHANGE_PROGRAM_PATH, units.REVERT_TIMER_PATH, units.REVERT_PATH, units.REVERT_LINK)
 Standing = dict[str, Any]
 
 
@@ -67,9 +67,12 @@ def stands(kernel: CutKernel, wanted: Standing, where: str, booted: bool = True)
 
 
 def time_is_over(kernel: CutKernel) -> list[str]:
-    """What the unit says that the timer starts, if there is a timer."""
+    """What the unit says that the timer starts, if there is a timer; it is asked before the time is over too."""
     if marks.REVERT_TIMER not in kernel.running:
         return []
+    if change.read(kernel.host()) is not None:
+        assert kernel.revert_unit() == []
+        assert marks.REVERT_TIMER in kernel.running
     changes.SECONDS[0] += changes.RUN.seconds + 1
     try:
         return kernel.revert_unit()
@@ -101,7 +104,10 @@ def test_the_program_is_killed_anywhere_and_the_time_runs_out(pattern: CutKernel
             stands(kernel, before, where, booted=False)
         else:
             # Killed between the document and its timer: nothing is changed yet, and a boot ends it.
-            assert where.endswith((marks.CHANGE_PATH, marks.REVERT_TIMER)), where
+            for path in (marks.CHANGE_PATH, *REMAINS):
+                (kernel.root / path.lstrip("/")).unlink()
+            change.leave_folders(kernel.host())
+            assert difference(kernel.standing(), before, where) == ""
     assert ends == {True, False}
 
 

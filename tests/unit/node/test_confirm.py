@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.host_plan import HostPlan
 from ansible_collections.sparkring.cluster.plugins.module_utils.node import (
+    apply,
     change,
     fabric,
     hairpin_journal,
@@ -125,17 +126,17 @@ def test_whatever_changes_a_host_holds_the_lock(kernel: CutKernel, monkeypatch: 
 
 def test_the_time_begins_anew_when_the_work_is_done(kernel: CutKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     """An apply may take longer than it may stay unconfirmed: the revert waits for it, then looks again."""
-    apply = fabric._apply
+    make = apply.make
 
     def slow(*given: Any) -> None:
         changes.SECONDS[0] += 500
-        apply(*given)
+        make(*given)
 
-    monkeypatch.setattr(fabric, "_apply", slow)
+    monkeypatch.setattr(apply, "make", slow)
     changes.set_up(kernel)
-    assert revert.run(kernel.host()) == ["the change of root@desk has 180 s left"]
+    assert revert.run(kernel.host()) == []
     changes.SECONDS[0] += 179
-    assert revert.run(kernel.host()) == ["the change of root@desk has 1 s left"]
+    assert revert.run(kernel.host()) == [] and change.read(kernel.host()) is not None
     changes.keep(kernel)
     assert revert.run(kernel.host()) == []
 
@@ -253,7 +254,7 @@ class Full:
         self.fsync(handle)
 
 
-@pytest.mark.parametrize("files", range(11))
+@pytest.mark.parametrize("files", range(12))
 def test_a_full_disk(kernel: CutKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> None:
     before = kernel.standing()
     with monkeypatch.context() as patched:
@@ -263,11 +264,11 @@ def test_a_full_disk(kernel: CutKernel, tmp_path: Path, monkeypatch: pytest.Monk
             changes.set_up(kernel)
         except HostError as error:
             said = str(error)
-        assert bool(said) == disk.met == (files < 10)
+        assert bool(said) == disk.met == (files < 11)
         if not said:
             return
         assert said.startswith("No space left for /")
-        if files < 3:
+        if files < 4:
             assert difference(kernel.standing(), before, "unarmed") == "" and "goes back" not in said
         else:
             assert said.endswith("unless the run is repeated, this host goes back to what it was in 180 s")
@@ -291,6 +292,46 @@ def test_a_revert_on_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pyt
     assert change.read(kernel.host()) is not None
     kernel.revert_unit()
     assert difference(kernel.standing(), before, "reverted") == ""
+
+
+def test_a_revert_waits_for_networkmanager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its profiles are neither there nor gone while it is silent."""
+    kernel = changes.laid(changes.bare(tmp_path), changes.old_plan())
+    before = kernel.standing()
+    changes.set_up(kernel)
+    changes.SECONDS[0] += 181
+    with monkeypatch.context() as patched:
+        silence(kernel, patched)
+        assert refused(kernel, CutKernel.revert_unit) == SILENT
+    assert change.read(kernel.host()) is not None
+    kernel.revert_unit()
+    assert difference(kernel.standing(), before, "reverted") == ""
+
+
+def test_a_removal_waits_for_networkmanager(kernel: CutKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes.laid(kernel)
+    before = kernel.standing()
+    with monkeypatch.context() as patched:
+        silence(kernel, patched)
+        assert refused(kernel, lambda host: fabric.remove(host.host(), ring.host_plan(), False, changes.RUN)) == SILENT
+    assert difference(kernel.standing(), before, "refused") == ""
+    fabric.remove(kernel.host(), ring.host_plan(), False, changes.RUN)
+    with monkeypatch.context() as patched:
+        silence(kernel, patched)
+        assert refused(kernel, changes.keep).startswith(SILENT)
+    changes.keep(kernel)
+
+
+SILENT = "NetworkManager does not answer here, and its profiles cannot be judged: start it"
+
+
+def silence(kernel: CutKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NetworkManager is stopped."""
+
+    def refuse(words: list[str]) -> str:
+        raise Refusal("Error: NetworkManager is not running.")
+
+    monkeypatch.setattr(kernel, "_nmcli", refuse)
 
 
 def test_a_link_without_carrier_does_not_hold_up_a_revert(tmp_path: Path) -> None:

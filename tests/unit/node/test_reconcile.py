@@ -21,7 +21,7 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.node import (
     reconcile,
 )
 from ansible_collections.sparkring.cluster.plugins.module_utils.node.commands import HostError
-from tests.fake_kernel import FakeKernel
+from tests.fake_kernel import FakeKernel, Refusal
 
 from . import ring
 from .damage import CCW, CW, DAMAGE, MARKER, MARKER_FILE, drop, edit
@@ -145,6 +145,16 @@ def test_who_fights_is_answered_more_and_more_rarely(kernel: FakeKernel) -> None
     assert {later - earlier for earlier, later in itertools.pairwise(repaired[6:])} == {900}
 
 
+def test_a_fight_of_weeks_is_still_fought(kernel: FakeKernel) -> None:
+    losses = {"counts": {f"sysctl/{RP_FILTER}": 2000}, "last": {f"sysctl/{RP_FILTER}": 1000.0}}
+    kernel.file(marks.RECONCILE_STATE_PATH, json.dumps({**losses, "told": [], "waited": []}))
+    kernel.file("proc/sys/" + RP_FILTER, "2")
+    assert run(kernel, 1899.0) == []
+    assert run(kernel, 1900.0) == [
+        f"put back sysctl/{RP_FILTER}: value is 2, planned 0; lost 2001 times, so not again within 900 s"
+    ]
+
+
 def test_the_second_loss_says_when_the_next_repair_may_be(kernel: FakeKernel) -> None:
     for now in (1000.0, 1030.0):
         kernel.file("proc/sys/" + RP_FILTER, "2")
@@ -211,6 +221,47 @@ def test_foreign_objects_are_told_once_and_left(kernel: FakeKernel) -> None:
     assert (kernel.routes, kernel.rules) == before
 
 
+def test_an_address_that_others_added_is_told_once_and_left(kernel: FakeKernel) -> None:
+    kernel.links[CW].addresses.append("203.0.113.1/24")
+    assert run(kernel) == [f"left alone: {CW} has the foreign address 203.0.113.1/24"]
+    assert run(kernel, 1030.0) == [] and kernel.changing() == []
+    assert "203.0.113.1/24" in kernel.links[CW].addresses
+
+
+def test_links_that_only_flap_are_no_losses(kernel: FakeKernel) -> None:
+    """What a cable takes with it comes back with it at once, however often it is pulled."""
+    before = sound(kernel)
+    for number in range(6):
+        kernel.set_carrier(CW, False)
+        kernel._down(CW)
+        run(kernel, 1000.0 + 60 * number)
+        kernel.set_carrier(CW, True)
+        run(kernel, 1030.0 + 60 * number)
+        run(kernel, 1045.0 + 60 * number)
+        assert sound(kernel) == before, number
+
+
+def test_links_wait_while_networkmanager_does_not_answer(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sound(kernel)
+    kernel.file("proc/sys/net/ipv4/ip_forward", "0")
+    silence(kernel, monkeypatch)
+    lines = run(kernel)
+    assert [line for line in lines if "link/" in line or "route/" in line] == []
+    assert not any(line.startswith("nmcli") for line in kernel.changing())
+    monkeypatch.undo()
+    run(kernel, 1030.0)
+    assert sound(kernel) == before
+
+
+def silence(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NetworkManager is stopped."""
+
+    def refuse(words: list[str]) -> str:
+        raise Refusal("Error: NetworkManager is not running.")
+
+    monkeypatch.setattr(kernel, "_nmcli", refuse)
+
+
 def test_nothing_is_done_amid_a_change_or_another_run(kernel: FakeKernel) -> None:
     kernel.file("proc/sys/" + RP_FILTER, "2")
     with lock.hold(kernel.host(), "mesh-setup of root@desk"):
@@ -262,6 +313,26 @@ def test_a_missing_gid_comes_back_with_its_address(kernel: FakeKernel) -> None:
     lines = run(kernel)
     assert lines[0] == f"gave {CW} its address again, whose RoCE v2 GID was missing"
     assert sound(kernel) == before
+
+
+def test_a_gid_that_never_comes_is_tried_for_more_and_more_rarely(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Giving the address again takes routes with it for a moment, so what does not help is not done for ever."""
+    lose_gid(kernel)
+    monkeypatch.setattr(kernel, "announce", lambda netdev: None)
+    tried = [now - 1000 for now in range(1000, 3000, 30) if any("gave" in line for line in run(kernel, float(now)))]
+    assert tried == [0, 30, 90, 210, 450, 930, 1830]
+
+
+def test_a_missing_gid_of_an_adopted_address_is_its_owners(kernel: FakeKernel) -> None:
+    plan = ring.plan()
+    next(link for link in plan["links"] if link["netdev"] == CW)["adopted"] = True
+    lose_gid(kernel)
+    told = reconcile.run(kernel.host(), lambda: HostPlan.from_plain(plan), lambda: 1000.0).lines
+    sentence = f"{MARKER} has no RoCE v2 GID for 198.18.0.1: take that address off {CW} and give it again"
+    assert sentence in told
+    assert not any("address del" in line for line in kernel.log)
 
 
 def test_a_missing_gid_waits_for_those_who_hold_the_device(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:

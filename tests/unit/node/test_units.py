@@ -13,7 +13,8 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.node import unit
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "units"
 TEXTS = {name: text for names in units.FILES.values() for name, text in names.items()} | {
-    marks.REVERT_UNIT: units.REVERT_TEXT
+    marks.REVERT_UNIT: units.REVERT_TEXT,
+    marks.REVERT_TIMER: units.REVERT_TIMER_TEXT,
 }
 
 
