@@ -25,6 +25,7 @@ ON_CONTROLLER = {
     "sparkring.cluster.bind",
     "sparkring.cluster.cabling",
     "sparkring.cluster.doctor",
+    "sparkring.cluster.explain",
     "sparkring.cluster.host_key",
     "sparkring.cluster.plan",
     "sparkring.cluster.receipt",

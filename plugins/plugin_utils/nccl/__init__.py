@@ -1,0 +1,1 @@
+"""NCCL on a switchless ring: which libraries are known, and what each rank's process must tell it."""
