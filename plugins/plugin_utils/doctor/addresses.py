@@ -70,7 +70,7 @@ def link_local(ring: Ring) -> Iterator[Found]:
     """Addresses that the next boot changes and that every port shares a network with."""
     for port in ring.ports:
         automatic = [address for address in port.addresses if address.ip in LINK_LOCAL]
-        if automatic and not port.static:
+        if automatic and not port.static and port.link.carrier:
             yield Found(
                 port.place,
                 f"{port.place} has only the automatic address {automatic[0]}, which changes from boot to boot.",

@@ -183,10 +183,11 @@ def _planned_macs(ring: Ring) -> Iterator[Found]:
 
 @check("mesh.live_rdma", "info", "users", "Processes hold RDMA queue pairs; changes of the mesh have to wait for them.")
 def live_rdma(ring: Ring) -> Iterator[Found]:
-    """Who uses RDMA now."""
+    """Who uses the ring's devices now."""
     for node in ring.nodes.values():
+        devices = {port.device.device for port in node.ports.values()}
         held: dict[tuple[int, str], int] = {}
-        for user in node.survey.users:
+        for user in (user for user in node.survey.users if user.ifname in devices):
             held[user.pid, user.comm or "?"] = held.get((user.pid, user.comm or "?"), 0) + 1
         for (pid, name), count in sorted(held.items()):
             yield Found(
@@ -225,7 +226,7 @@ def touches_management(ring: Ring) -> Iterator[Found]:
                 yield Found(
                     node.name,
                     f"{node.name}: the plan lays {link.role} on {link.netdev}, by which the host is administered.",
-                    "set sparkring_management_interface, then bind and plan.",
+                    "set sparkring_management_interface, then run rebind.",
                 )
 
 
