@@ -1,4 +1,4 @@
-"""Write the JSON Schemas of the documents and docs/doctor.md (``make schemas``: python -m tests.schemas)."""
+"""Write the JSON Schemas of the documents and the pages made from them (``make schemas``: python -m tests.schemas)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_pl
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.doctor import page
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.doctor.report import DoctorReport
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.receipt.model import Receipt
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import page as recipe_page
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import reader
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe.model import Recipe
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.bindings import Bindings
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.inventory import Inventory
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring.survey import Survey
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schemas"
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "schemas"
+RECIPES = ROOT / "recipes"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SHAPES: dict[str, Any] = {
     documents.INVENTORY: Inventory,
@@ -45,6 +50,27 @@ def schemas() -> dict[str, str]:
     return made
 
 
+def recipe_schema() -> str:
+    """The schema of a recipe file, for editors: one that extends another states only what it changes."""
+    schema = TypeAdapter(Recipe).json_schema(by_alias=True)
+    schema["if"] = {"required": ["extends"]}
+    schema["then"] = {"required": ["schema", "id"]}
+    schema["else"] = {"required": schema.pop("required")}
+    variables = schema["properties"]["environment"]["anyOf"][0]["patternProperties"]
+    for pattern, shape in variables.items():
+        variables[pattern] = {"anyOf": [shape, {"type": "null"}]}  # takes a variable of the base away
+    return json.dumps({"$schema": DIALECT, "$id": documents.RECIPE, **schema}, indent=2, sort_keys=True) + "\n"
+
+
+def pages() -> dict[Path, str]:
+    """Text of every page that is made from the library, by path."""
+    return {
+        ROOT / "docs" / "doctor.md": page.text(),
+        ROOT / "docs" / "recipes.md": recipe_page.text(reader.read_all(RECIPES)),
+        RECIPES / "schema.json": recipe_schema(),
+    }
+
+
 def _closed(value: Any) -> Any:
     """Contract dataclasses take no unknown field; pydantic leaves that open."""
     if isinstance(value, dict):
@@ -59,4 +85,5 @@ if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in schemas().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
-    (FOLDER.parent / "doctor.md").write_text(page.text(), encoding="utf-8")
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

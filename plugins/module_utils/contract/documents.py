@@ -16,6 +16,8 @@ HOST_PLAN = "sparkring.host-plan/1"
 """One host's section of the plan, as it travels to that host."""
 RECEIPT = "sparkring.receipt/1"
 DOCTOR = "sparkring.doctor/1"
+RECIPE = "sparkring.recipe/1"
+RANK_UNIT = "sparkring.unit/1"
 
 
 def to_text(document: Any) -> str:

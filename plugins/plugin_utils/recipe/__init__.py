@@ -1,0 +1,1 @@
+"""How one model is served: recipes, and the unit that each rank starts."""
