@@ -29,6 +29,7 @@ ON_CONTROLLER = {
     "sparkring.cluster.host_key",
     "sparkring.cluster.plan",
     "sparkring.cluster.receipt",
+    "sparkring.cluster.recipes",
     "sparkring.cluster.report",
 }
 """Actions that run nothing on a host."""

@@ -39,6 +39,7 @@ class ActionModule(ActionBase):
         """Make the documents of all rings of the run, then write what the mode allows."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         given = to_plain(self.validate_argument_spec(self.arguments)[1])
+        self._hostvars = (task_vars or {}).get("hostvars", {})
         try:
             outcome = self.work(self._rings(task_vars or {}), given)
             if outcome.changed and given["mode"] != "check" and not self._task.check_mode:
@@ -54,6 +55,11 @@ class ActionModule(ActionBase):
         losses = runs.Losses(given["degraded"], given["lost"])
         folder = Path(given["plans_dir"])
         return runs.plan(rings, folder, given["mode"], given["bindings"], given["applicable"], losses)
+
+    def variable(self, ring: Inventory, name: str) -> Any:
+        """A ring's own variable, which is that of its head; None where it is not set."""
+        values = self._hostvars[ring.hosts[0].name]
+        return to_plain(values[name]) if name in values else None
 
     def _rings(self, task_vars: dict[str, Any]) -> list[Inventory]:
         sources = [str(source) for source in task_vars["ansible_inventory_sources"] or []]

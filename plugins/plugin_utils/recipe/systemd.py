@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
-from ansible_collections.sparkring.cluster.plugins.module_utils.contract.rank_unit import RankUnit
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract.rank_unit import Image, RankUnit
 
 DOCKER = "/usr/bin/docker"
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
@@ -43,8 +43,8 @@ def _service(unit: RankUnit) -> Iterator[str]:
     yield "Type=exec"
     if unit.gids:
         yield _exec("ExecStartPre", ["/usr/bin/python3", marks.PROGRAM_PATH, "gids", unit.document_path])
-    if unit.engine == "container":
-        yield from _container(unit)
+    if unit.image is not None:
+        yield from _container(unit, unit.image)
     else:
         yield from _program(unit)
     yield "LimitMEMLOCK=infinity"
@@ -54,13 +54,12 @@ def _service(unit: RankUnit) -> Iterator[str]:
     yield "Restart=no"
 
 
-def _container(unit: RankUnit) -> Iterator[str]:
-    assert unit.image is not None and unit.container is not None
-    entry = unit.image.entrypoint or []
+def _container(unit: RankUnit, image: Image) -> Iterator[str]:
+    entry = image.entrypoint or []
     words = [DOCKER, "run", *unit.options, "--env-file", unit.environment_path]
     words += ["--env-file", unit.gid_path] if unit.gids else []
     words += ["--entrypoint", entry[0]] if entry else []
-    yield _exec("ExecStart", [*words, unit.image.run, *entry[1:], *unit.command])
+    yield _exec("ExecStart", [*words, image.run, *entry[1:], *unit.command])
     # The container is no child of this unit: what the engine still runs is taken away by name.
     yield f"ExecStopPost=-{DOCKER} rm --force {unit.container}"
 
