@@ -25,7 +25,8 @@ class ActionModule(PlanAction):
     def work(self, rings: list[Inventory], given: dict[str, Any]) -> runs.Outcome:
         """The verdicts of all rings, whose plans must stand as they would be made."""
         planned = runs.plan(rings, Path(given["plans_dir"]), "check")
-        documents, lines = {}, []
+        documents: dict[str, Any] = {}
+        lines: list[str] = []
         try:
             found = reader.read_all(Path(given["recipes_dir"]))
             for ring in rings:
