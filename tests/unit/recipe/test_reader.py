@@ -13,7 +13,7 @@ from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import re
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe.reader import RecipeError
 from tests.unit.recipe.examples import ALL, RECIPES
 
-CASES = yaml.safe_load((Path(__file__).resolve().parents[2] / "negative" / "recipes.yml").read_text(encoding="utf-8"))
+CASES = yaml.safe_load(Path(__file__).with_name("refusals.yml").read_text(encoding="utf-8"))
 SOUND: dict[str, Any] = {
     "schema": "sparkring.recipe/1",
     "id": "bad",
