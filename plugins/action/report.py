@@ -9,6 +9,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.documents import to_plain
 from ansible_collections.sparkring.cluster.plugins.plugin_utils import report
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import readiness
 
 
 class ActionModule(ActionBase):
@@ -26,6 +27,7 @@ class ActionModule(ActionBase):
                 "plan": {"type": "dict"},
                 "changes": {"type": "list", "elements": "dict"},
                 "checks": {"type": "list", "elements": "dict"},
+                "rank": {"type": "dict"},
             },
             required_one_of=[("surveys", "plan")],
             required_together=[("plan", "changes", "checks")],
@@ -36,6 +38,9 @@ class ActionModule(ActionBase):
         else:
             lines = report.status_lines(given["plan"], given["changes"], given["checks"])
             findings = len(given["changes"]) + sum(not check["ok"] for check in given["checks"])
+            if given["rank"]:
+                said, good = readiness.line(given["plan"]["host"], given["rank"])
+                lines, findings = [*lines, said], findings + (not good)
         return {
             **result,
             "changed": False,

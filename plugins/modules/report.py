@@ -25,6 +25,9 @@ options:
     description: Results of M(sparkring.cluster.checks) on it.
     type: list
     elements: dict
+  rank:
+    description: What M(sparkring.cluster.rank) observed on it, where it serves one.
+    type: dict
 author: SparkRing contributors (@sparkring)
 """
 

@@ -7,10 +7,18 @@ from typing import Dict, List, Optional
 
 from . import documents, marks
 
-DIRECTORY = marks.CONFIG_DIR + "/ranks"
-"""Environment files of ranks, for root alone."""
-GID_DIRECTORY = marks.RUN_DIR + "/ranks"
-"""GID indices of ranks, found anew at each start."""
+DIRECTORY = marks.CONFIG_DIR + "/rank"
+CURRENT = DIRECTORY + "/current"
+"""The deployment that this host serves: its document, its unit and its environment, for root alone."""
+PREVIOUS = DIRECTORY + "/previous"
+"""The one before, kept whole for a rollback."""
+DOCUMENT, UNIT_FILE, ENVIRONMENT = "unit.json", "rank.service", "environment"
+KEY_PATH = DIRECTORY + "/key"
+"""Key of the API on the head, as VLLM_API_KEY, for root alone."""
+ENVIRONMENT_PATH = f"{CURRENT}/{ENVIRONMENT}"
+DOCUMENT_PATH = f"{CURRENT}/{DOCUMENT}"
+GID_PATH = marks.RUN_DIR + "/rank-gids"
+"""GID indices of the rank, found anew at each start."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +42,14 @@ class KnownFile:
 class Image:
     """The image of a ``container`` rank. ``run`` is what the engine is asked for; ids are like ``sha256:<hex>``.
 
-    ``entrypoint`` is None where the image's own stays.
+    ``entrypoint`` is None where the image's own stays, which must be ``own_entrypoint`` where that is known.
     """
 
     run: str
     id: Optional[str]
     digest: Optional[str]
     entrypoint: Optional[List[str]]
+    own_entrypoint: Optional[List[str]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,8 @@ class RankUnit:
 
     ``command`` is the engine's command line, without the entrypoint of a container. ``gids`` are variables whose
     value is the RoCE v2 GID index that all devices of the list share. ``invariant`` is a digest over everything that
-    must be equal on all ranks. ``status`` is a level of the recipe's vocabulary, and ``changed`` the settings that
+    must be equal on all ranks. ``fabric`` says whether it needs the plan laid. ``disk_bytes`` must be free for each
+    folder that is written. ``status`` is a level of the recipe's vocabulary, and ``changed`` the settings that
     took it away from the recipe's own.
     """
 
@@ -70,6 +80,7 @@ class RankUnit:
     rank: int
     ranks: int
     engine: str
+    fabric: bool
     unit: str
     container: Optional[str]
     image: Optional[Image]
@@ -81,6 +92,7 @@ class RankUnit:
     files: List[KnownFile]
     ports: List[int]
     memory: Optional[MemoryGate]
+    disk_bytes: int
     timeout_seconds: int
     api: Optional[str]
     model_name: str
@@ -95,23 +107,3 @@ class RankUnit:
         if unit.schema != documents.RANK_UNIT:
             raise ValueError(f"schema: {documents.RANK_UNIT} is needed, not {unit.schema}")
         return unit
-
-    @property
-    def environment_path(self) -> str:
-        """Where the environment lies on the host."""
-        return f"{DIRECTORY}/{self.deployment}.env"
-
-    @property
-    def key_path(self) -> str:
-        """Where the head keeps the key of its API, as VLLM_API_KEY."""
-        return f"{DIRECTORY}/{self.deployment}.key"
-
-    @property
-    def gid_path(self) -> str:
-        """Where the GID indices of this start lie on the host."""
-        return f"{GID_DIRECTORY}/{self.deployment}.env"
-
-    @property
-    def document_path(self) -> str:
-        """Where this document lies on the host."""
-        return f"{DIRECTORY}/{self.deployment}.json"

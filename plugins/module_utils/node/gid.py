@@ -9,6 +9,7 @@ import ipaddress
 from typing import Any
 
 from . import identity
+from .commands import HostError
 from .host import Host
 
 ROCE_V2 = "RoCE v2"
@@ -46,3 +47,23 @@ def by_address(host: Host, device: str, netdev: str) -> dict[str, int]:
         if mapped is not None and entry["type"] == ROCE_V2 and entry["netdev"] == netdev:
             found.setdefault(str(mapped), entry["index"])
     return found
+
+
+def common(host: Host, ends: list[tuple[str, str, str]]) -> int:
+    """The one index at which several RDMA devices hold their addresses.
+
+    ``ends`` are device, netdev and address without prefix; raises HostError naming the devices that disagree.
+    """
+    found: dict[str, int] = {}
+    for device, netdev, address in ends:
+        index = by_address(host, device, netdev).get(address)
+        if index is None:
+            raise HostError(f"{device} has no RoCE v2 GID of {address}: run mesh-setup")
+        found[device] = index
+    if len(set(found.values())) > 1:
+        said = ", ".join(f"{device} {index}" for device, index in found.items())
+        raise HostError(
+            f"The devices hold their GIDs at different indices ({said}), and the engine takes one for all: "
+            "stop what uses RDMA, then run mesh-setup, which gives them anew"
+        )
+    return next(iter(found.values()))

@@ -157,6 +157,18 @@ class Host:
         except OSError as error:
             raise _named(error, path) from error
 
+    def move(self, path: str, target: str) -> None:
+        """Give a file or folder another name in one step."""
+        os.rename(self.path(path), self.path(target))
+
+    def free_bytes(self, path: str) -> int:
+        """Bytes that are free for a file at a path, of which only a parent need exist yet."""
+        place = self.path(path)
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        state = os.statvfs(place)
+        return state.f_bavail * state.f_frsize
+
     def settle(self) -> None:
         """See everything onto the disk that any program has written."""
         os.sync()

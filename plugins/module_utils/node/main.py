@@ -16,7 +16,8 @@ from .host import Host
 if TYPE_CHECKING:
     from ..contract.host_plan import HostPlan
 
-USAGE = "usage: node.pyz hairpin boot | restore | revert | reconcile | differences | marker DEVICE | respond | observe"
+VERBS = ("hairpin boot", "restore", "revert", "reconcile", "differences", "gids", "marker DEVICE", "respond", "observe")
+USAGE = "usage: node.pyz " + " | ".join(VERBS)
 
 
 def main(words: list[str]) -> int:
@@ -40,6 +41,10 @@ def main(words: list[str]) -> int:
 
             changes = reconcile.differences(host, _plan(host))
             print(json.dumps([change.plain() for change in changes], indent=2))
+        elif words == ["gids"]:
+            from . import rank
+
+            rank.write_gids(host, _plan(host))
         elif words == ["respond"]:
             from . import responder
 

@@ -95,6 +95,7 @@ class Image(Part):
     digest: Digest | None = None
     id: Digest | None = None
     entrypoint: list[str] | None = Field(default=None, description="What runs the command; [] is the image's own")
+    own_entrypoint: list[str] | None = Field(default=None, description="What the image's own is, where it stays")
     notes: str = ""
 
 

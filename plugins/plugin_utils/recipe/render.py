@@ -28,6 +28,8 @@ from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe.settings 
 LOOPBACK = "127.0.0.1"
 """vLLM itself is reached from its own host only (DESIGN 9)."""
 NCCL_IN_CONTAINER = "/opt/sparkring-node/nccl/libnccl.so.2"
+JIT_BYTES = 32 << 30
+"""Room for compiled code in a cache (facts: recipes 6)."""
 MODELS = "/var/lib/sparkring/models"
 CACHE = "/var/cache/sparkring"
 RANK_FLAGS = {"--node-rank": 1, "--headless": 0, "--host": 1, "--port": 1}
@@ -85,6 +87,7 @@ class _Rank:
             rank=self.rank,
             ranks=recipe.parallel.ranks,
             engine=self.engine,
+            fabric=recipe.transport.provider != "gloo",
             unit=f"{marks.UNIT_PREFIX}rank@{self.deployment}.service",
             container=name if container else None,
             image=self._image() if container else None,
@@ -96,6 +99,7 @@ class _Rank:
             files=list(self._files()),
             ports=sorted(self._ports()),
             memory=self._memory(),
+            disk_bytes=JIT_BYTES + ((recipe.sparkcache.max_bytes or 0) if recipe.sparkcache else 0) if container else 0,
             timeout_seconds=recipe.startup.timeout_seconds,
             api=f"http://{LOOPBACK}:{recipe.api.port}" if self.rank == 0 and recipe.api else None,
             model_name=recipe.api.name if recipe.api else recipe.id,
@@ -118,7 +122,13 @@ class _Rank:
         image = self.recipe.image
         known = f"{image.reference}@{image.digest}" if image.reference and image.digest else image.reference
         run = image.id or known or image.digest or "unknown"
-        return Image(run=run, id=image.id, digest=image.digest, entrypoint=image.entrypoint or None)
+        return Image(
+            run=run,
+            id=image.id,
+            digest=image.digest,
+            entrypoint=image.entrypoint or None,
+            own_entrypoint=image.own_entrypoint,
+        )
 
     def _folders(self) -> Iterator[Folder]:
         lying = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract import marks, rank_unit
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.rank_unit import Image, RankUnit
 
 DOCKER = "/usr/bin/docker"
@@ -42,7 +42,7 @@ def _service(unit: RankUnit) -> Iterator[str]:
     yield "[Service]"
     yield "Type=exec"
     if unit.gids:
-        yield _exec("ExecStartPre", ["/usr/bin/python3", marks.PROGRAM_PATH, "gids", unit.document_path])
+        yield _exec("ExecStartPre", ["/usr/bin/python3", "-IS", marks.PROGRAM_PATH, "gids"])
     if unit.image is not None:
         yield from _container(unit, unit.image)
     else:
@@ -56,8 +56,8 @@ def _service(unit: RankUnit) -> Iterator[str]:
 
 def _container(unit: RankUnit, image: Image) -> Iterator[str]:
     entry = image.entrypoint or []
-    words = [DOCKER, "run", *unit.options, "--env-file", unit.environment_path]
-    words += ["--env-file", unit.gid_path] if unit.gids else []
+    words = [DOCKER, "run", *unit.options, "--env-file", rank_unit.ENVIRONMENT_PATH]
+    words += ["--env-file", rank_unit.GID_PATH] if unit.gids else []
     words += ["--entrypoint", entry[0]] if entry else []
     yield _exec("ExecStart", [*words, image.run, *entry[1:], *unit.command])
     # The container is no child of this unit: what the engine still runs is taken away by name.
@@ -65,11 +65,14 @@ def _container(unit: RankUnit, image: Image) -> Iterator[str]:
 
 
 def _program(unit: RankUnit) -> Iterator[str]:
-    yield f"EnvironmentFile={unit.environment_path}"
+    # What vLLM and torch compile goes below HOME, the one place that every rank may write.
+    yield f"CacheDirectory=sparkring/{unit.deployment}"
+    yield f"Environment=HOME=%C/sparkring/{unit.deployment}"
+    yield f"EnvironmentFile={rank_unit.ENVIRONMENT_PATH}"
     if unit.gids:
-        yield f"EnvironmentFile={unit.gid_path}"
+        yield f"EnvironmentFile={rank_unit.GID_PATH}"
     if unit.rank == 0:
-        yield f"EnvironmentFile={unit.key_path}"
+        yield f"EnvironmentFile={rank_unit.KEY_PATH}"
     yield _exec("ExecStart", unit.command)
     yield "NoNewPrivileges=yes"
     yield "CapabilityBoundingSet=CAP_IPC_LOCK"

@@ -34,10 +34,10 @@ def test_it_runs_isolated(tmp_path: Path, python: str) -> None:
     wrong = subprocess.run([python, "-I", str(path), "dance"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        "usage: node.pyz hairpin boot | restore | revert | reconcile | differences | marker DEVICE | respond"
-        " | observe\n",
+        "usage: node.pyz hairpin boot | restore | revert | reconcile | differences | gids | marker DEVICE"
+        " | respond | observe\n",
     )
-    for module in ("fabric", "survey", "responder", "checks", "hairpin_run", "revert", "confirm"):
+    for module in ("fabric", "survey", "responder", "checks", "hairpin_run", "revert", "confirm", "rank_states"):
         load = f"import sys; sys.path.insert(0, {str(path)!r}); import sparkring_node.node.{module}"
         subprocess.run([python, "-I", "-c", load], check=True)
 
