@@ -16,10 +16,10 @@ export PYTHONDONTWRITEBYTECODE := 1
 MAKEFLAGS += --no-print-directory
 
 STAGES := python3 tests/ci/stages.py
-SCENARIOS := prepare survey plan hairpin
+SCENARIOS := prepare survey plan hairpin serve
 RING_SCENARIOS := lab fabric verify
 
-.PHONY: help setup lab lab-down test test-lab test-faults test-ring lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
+.PHONY: help setup lab lab-down serve-demo test test-lab test-faults test-ring lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
 	sanity build unit schemas bench-plan molecule molecule-ring clean
 
 help:  ## Show the targets
@@ -47,6 +47,9 @@ lab: setup  ## A virtual ring of LAYOUT, prepared, set up and verified
 
 lab-down: setup  ## Stop the virtual ring
 	bin/sparkring lab-down
+
+serve-demo: setup  ## A real vLLM for CPUs, served over two and over four container hosts
+	python3 tests/serving/demo.py
 
 test: setup  ## What CI runs: linters, sanity, artefact, tests, scenarios on container hosts, one pass of a ring
 	@$(STAGES) lint sanity build unit molecule test-ring

@@ -1,8 +1,8 @@
 """Container hosts for the Molecule scenarios: systemd as the first process, sshd, and nothing that `prepare` brings.
 
-`up` imports the lab's root filesystem into Docker, starts the engine where none runs, and serves the lab's package
-repository on the containers' own network, which leads nowhere else. `down` ends all of it, the engine too if it was
-started here.
+`up [HOSTS [FOLDER:PATH]]` imports the lab's root filesystem into Docker, starts the engine where none runs, and serves
+the lab's package repository on the containers' own network, which leads nowhere else. Without a number there are two
+hosts; a folder is seen by each of them, read-only. `down` ends all of it, the engine too if it was started here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATE = ROOT / ".cache/containers"
 NETWORK = "sparkring-containers"
 IMAGE = "sparkring-container-host"
 SUBNET, GATEWAY, REPOSITORY_PORT = "10.98.0.0/24", "10.98.0.1", 8080
-HOSTS = {"spark0": "10.98.0.10", "spark1": "10.98.0.11"}
+HOSTS = {f"spark{position}": f"10.98.0.{10 + position}" for position in range(4)}
 CAPABILITIES = ["SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_NICE", "IPC_LOCK"]
 
 
@@ -87,7 +87,7 @@ def image(rootfs: Rootfs) -> str:
     return name
 
 
-def run_host(host: str, address: str, image_name: str) -> None:
+def run_host(host: str, image_name: str, folders: list[str]) -> None:
     """One container host, with an ssh key of its own whose fingerprint is written down."""
     key = STATE / f"{host}.key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", host, "-f", str(key)], check=True)
@@ -95,17 +95,18 @@ def run_host(host: str, address: str, image_name: str) -> None:
     (STATE / f"{host}.fingerprint").write_text(told.stdout.split()[1])
     capabilities = [word for name in CAPABILITIES for word in ("--cap-add", name)]
     mounts = [word for path in ("/run", "/run/lock", "/tmp") for word in ("--tmpfs", path)]
+    mounts += [word for folder in folders for word in ("--volume", f"{folder}:ro")]
     docker(
-        "create", "--name", f"sparkring-{host}", "--hostname", host, "--network", NETWORK, "--ip", address,
+        "create", "--name", f"sparkring-{host}", "--hostname", host, "--network", NETWORK, "--ip", HOSTS[host],
         *capabilities, "--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
-        *mounts, "--cgroupns=private", "--env", "container=docker", image_name,
+        *mounts, "--shm-size", "1g", "--cgroupns=private", "--env", "container=docker", image_name,
     )  # fmt: skip
     docker("cp", str(key), f"sparkring-{host}:/etc/ssh/ssh_host_ed25519_key")
     docker("cp", str(STATE / "sources.list"), f"sparkring-{host}:/etc/apt/sources.list")
     docker("start", f"sparkring-{host}")
 
 
-def up() -> None:
+def up(count: str = "2", *folders: str) -> None:
     """Engine, image, network, repository, hosts."""
     STATE.mkdir(parents=True, exist_ok=True)
     try:
@@ -120,9 +121,10 @@ def up() -> None:
     (STATE / "sources.list").write_text(f"deb [trusted=yes] http://{GATEWAY}:{REPOSITORY_PORT}/ ./\n")
     operator = ["-C", "operator", "-f", str(STATE / "operator")]
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", *operator], check=True)
-    for host, address in HOSTS.items():
-        run_host(host, address, image_name)
-    for host in HOSTS:
+    hosts = list(HOSTS)[: int(count)]
+    for host in hosts:
+        run_host(host, image_name, [str(Path(folder).resolve()) for folder in folders])
+    for host in hosts:
         booted = ("exec", f"sparkring-{host}", "systemctl", "is-system-running", "--wait")
         wait(host, 60, *booted, accept=("degraded",))
 
@@ -138,4 +140,4 @@ def down() -> None:
 
 
 if __name__ == "__main__":
-    {"up": up, "down": down}[sys.argv[1]]()
+    {"up": up, "down": down}[sys.argv[1]](*sys.argv[2:])

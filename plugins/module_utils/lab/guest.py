@@ -14,6 +14,7 @@ PACKAGES = (
     "iptables",
     "iputils-ping",
     "kmod",
+    "libnuma1",  # the real vLLM for CPUs asks for it
     "lldpd",
     "network-manager",
     "openssh-server",

@@ -68,6 +68,7 @@ def _program(unit: RankUnit) -> Iterator[str]:
     # What vLLM and torch compile goes below HOME, the one place that every rank may write.
     yield f"CacheDirectory=sparkring/{unit.deployment}"
     yield f"Environment=HOME=%C/sparkring/{unit.deployment}"
+    yield "LimitNOFILE=65536"
     yield f"EnvironmentFile={rank_unit.ENVIRONMENT_PATH}"
     if unit.gids:
         yield f"EnvironmentFile={rank_unit.GID_PATH}"
