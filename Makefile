@@ -49,7 +49,7 @@ lab-down: setup  ## Stop the virtual ring
 	bin/sparkring lab-down
 
 serve-demo: setup  ## A real vLLM for CPUs, served over two and over four container hosts
-	python3 tests/serving/demo.py
+	PYTHONPATH=.:$(COLLECTIONS) python3 tests/serving/demo.py
 
 test: setup  ## What CI runs: linters, sanity, artefact, tests, scenarios on container hosts, one pass of a ring
 	@$(STAGES) lint sanity build unit molecule test-ring

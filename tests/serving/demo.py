@@ -1,7 +1,8 @@
 """Serve a tiny model with a real vLLM for CPUs over two container hosts, then over four.
 
-What `sparkring serve` starts must give the same greedy tokens as one rank alone. Everything lies in `.cache/serving`;
-the hosts are ended afterwards.
+What `sparkring serve` starts must give the same greedy tokens as one rank alone. The engine's own parser must take the
+command lines of all recipes, but for what their images added. Everything lies in `.cache/serving`; the hosts are ended
+afterwards.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.unit.recipe.examples import ALL, RENDERED, units
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".cache/serving"
@@ -106,12 +109,22 @@ def served() -> list[int]:
     return list(json.loads(in_host("python3", "-c", ASK, json.dumps({**asked, "return_token_ids": True}))))
 
 
+def parsed() -> None:
+    """Every recipe's command lines, as the golden units have them, before the engine's own parser."""
+    lines = {f"{name} {unit.rank}": unit.command for name in RENDERED for unit in units(ALL[name])}
+    seen = ["docker", "exec", "--interactive", "sparkring-spark0", f"{SEEN}/vllm/bin/python3", f"{SEEN}/parser.py"]
+    ran = subprocess.run(seen, input=json.dumps(lines), capture_output=True, text=True, check=False)
+    print(ran.stdout.strip())
+    if ran.returncode:
+        sys.exit(ran.stderr[-2000:])
+
+
 def prepare() -> None:
     """The environment, the model, the hosts."""
     step("The engine and the model")
     PLACE.mkdir(parents=True, exist_ok=True)
     show(sys.executable, "tests/serving/environment.py", str(PLACE / "vllm"))
-    for name in ("model.py", "reference.py"):
+    for name in ("model.py", "parser.py", "reference.py"):
         (PLACE / name).write_text((ROOT / "tests/serving" / name).read_text())
     step("Four hosts without a GPU")
     containers("down")
@@ -127,6 +140,9 @@ def main() -> int:
     os.environ.setdefault("ANSIBLE_HOST_KEY_CHECKING", "True")
     began = time.monotonic()
     prepare()
+    step("What the engine says to the recipes' command lines")
+    parsed()
+    step("Meet the hosts")
     sparkring("prepare", inventory(4))
     step("One rank alone")
     expected = alone()
