@@ -16,10 +16,10 @@ export PYTHONDONTWRITEBYTECODE := 1
 MAKEFLAGS += --no-print-directory
 
 STAGES := python3 tests/ci/stages.py
-SCENARIOS := prepare survey plan hairpin serve
+SCENARIOS := prepare survey plan hairpin nccl serve
 RING_SCENARIOS := lab fabric verify
 
-.PHONY: help setup lab lab-down serve-demo test test-lab test-faults test-ring lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
+.PHONY: help setup lab lab-down serve-demo test test-lab test-faults test-ring test-engine lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
 	sanity build unit schemas bench-plan molecule molecule-ring clean
 
 help:  ## Show the targets
@@ -52,7 +52,7 @@ serve-demo: setup  ## A real vLLM for CPUs, served over two and over four contai
 	PYTHONPATH=.:$(COLLECTIONS) python3 tests/serving/demo.py
 
 test: setup  ## What CI runs: linters, sanity, artefact, tests, scenarios on container hosts, one pass of a ring
-	@$(STAGES) lint sanity build unit molecule test-ring
+	@$(STAGES) lint sanity build unit molecule test-engine test-ring
 
 test-lab: setup  ## Every test and scenario that needs a virtual ring
 	@$(STAGES) test-rings molecule-ring
@@ -82,10 +82,13 @@ build: setup  ## The collection's artefact, installed and resolved
 	python3 tests/ci/build.py
 
 unit: setup  ## Unit, property, golden and negative tests
-	pytest -n $(JOBS) --ignore tests/lab --ignore tests/faults tests
+	pytest -n $(JOBS) --ignore tests/lab --ignore tests/faults --ignore tests/engine tests
 
 test-ring: setup  ## One cycle-4 pass of a virtual ring, and a few faults on it
 	pytest -m "ring or fast" tests/lab tests/faults
+
+test-engine: setup  ## Ranks as containers of a real engine
+	pytest tests/engine
 
 test-faults: setup  ## Every fault that a ring must survive, on a virtual ring
 	pytest tests/faults

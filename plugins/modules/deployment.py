@@ -35,7 +35,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ranks:
-  description: By host, C(unit) for M(sparkring.cluster.rank), C(unit_text) and C(environment).
+  description: By host, C(unit) for M(sparkring.cluster.rank), C(unit_text) and C(environment), and C(library)
+    for M(sparkring.cluster.nccl) where the ring chose one.
   returned: success
   type: dict
 sparkring_lines:

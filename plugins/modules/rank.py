@@ -21,7 +21,7 @@ options:
       - V(started) starts the rank where it does not run, after a last look at ports, memory and containers.
       - V(ready) waits until the head has answered a real completion, or until a rank has ended.
       - V(swapped) stops the rank and lets the previous deployment take its place.
-      - V(absent) stops the rank, and takes it, the previous one and the key away; caches stay.
+      - V(absent) stops the rank, and takes it, the previous one, the key and NCCL libraries away; caches stay.
     type: str
     choices: [checked, placed, observed, stopped, started, ready, swapped, absent]
     required: true

@@ -42,10 +42,12 @@ class KnownFile:
 class Image:
     """The image of a ``container`` rank. ``run`` is what the engine is asked for; ids are like ``sha256:<hex>``.
 
+    ``reference`` is its name, which on a host may stand for another image.
     ``entrypoint`` is None where the image's own stays, which must be ``own_entrypoint`` where that is known.
     """
 
     run: str
+    reference: Optional[str]
     id: Optional[str]
     digest: Optional[str]
     entrypoint: Optional[List[str]]

@@ -6,8 +6,9 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from .commands import SEARCH_PATH, HostError, Runner
 
@@ -66,9 +67,9 @@ def _settle(folder: Path) -> None:
         os.close(opened)
 
 
-def _named(error: OSError, path: str) -> Exception:
+def _named(error: Exception, path: str) -> Exception:
     """What to say of a file that could not be written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HostError(f"No space left for {path}: free some and run again")
     return error
 
@@ -126,22 +127,28 @@ class Host:
             return []
 
     def write(self, path: str, data: bytes, mode: int) -> None:
+        """Replace a file by bytes, as ``replacing`` does."""
+        with self.replacing(path, mode) as stream:
+            stream.write(data)
+
+    @contextlib.contextmanager
+    def replacing(self, path: str, mode: int) -> Iterator[BinaryIO]:
         """Replace a file in one step, so that power loss leaves the old or the new one; after return, the new one.
 
-        Raises HostError where no space is left; the old file stays then.
+        Raises HostError where no space is left; the old file stays then, as after every other error.
         """
         target = self.path(path)
         fresh = target.with_name(target.name + ".new")
         try:
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as stream:
-                stream.write(data)
+            with open(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, mode), "w+b") as stream:
+                yield stream
                 stream.flush()
                 os.fchmod(stream.fileno(), mode)
                 os.fsync(stream.fileno())
             os.replace(fresh, target)
             _settle(target.parent)
-        except OSError as error:
+        except Exception as error:
             with contextlib.suppress(OSError):
                 fresh.unlink()
             raise _named(error, path) from error

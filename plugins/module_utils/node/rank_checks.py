@@ -9,7 +9,7 @@ from typing import Any
 
 from ..contract import marks
 from ..contract.rank_unit import Image, RankUnit
-from . import rank
+from . import nccl_library, rank
 from .host import Host
 
 GIB = 1 << 30
@@ -71,20 +71,32 @@ def _image(host: Host, image: Image) -> Iterator[str]:
     if host.find_tool("docker") is None:
         yield "docker is not installed; run prepare, or set sparkring_settings.engine to venv"
         return
-    done = host.runner.execute(["docker", "image", "inspect", "--format", "{{json .}}", image.run], None, 60)
-    if done.status != 0:
-        yield f"image {image.run} is not on the host; bring it there by that digest"
+    found = _inspected(host, image.run)
+    if found is None:
+        yield _other_image(image, _inspected(host, image.reference) if image.reference else None)
         return
-    found: dict[str, Any] = json.loads(done.output)
-    if image.id is not None and found.get("Id") != image.id:
-        yield f"image id is {found.get('Id')}, expected {image.id}; load the image of the recipe"
-    digests = [name.rpartition("@")[2] for name in found.get("RepoDigests") or []]
-    if image.id is None and image.digest is not None and image.digest not in digests:
-        yield f"image digest is {', '.join(digests) or 'none'}, expected {image.digest}; pull the image of the recipe"
     own = (found.get("Config") or {}).get("Entrypoint")
     if image.own_entrypoint is not None and own != image.own_entrypoint:
         said, wanted = " ".join(own) if own else "none", " ".join(image.own_entrypoint)
         yield f"the image's entrypoint is {said}, expected {wanted}; load the image of the recipe"
+
+
+def _inspected(host: Host, image: str) -> dict[str, Any] | None:
+    done = host.runner.execute(["docker", "image", "inspect", "--format", "{{json .}}", image], None, 60)
+    return json.loads(done.output) if done.status == 0 else None
+
+
+def _other_image(image: Image, named_so: dict[str, Any] | None) -> str:
+    """What is there in place of the image; another one may carry its name."""
+    if named_so is None:
+        return f"image {image.run} is not on the host; bring it there by that digest"
+    if image.id is not None:
+        return f"the id of image {image.reference} is {named_so.get('Id')}, expected {image.id}; load that image"
+    digests = [name.rpartition("@")[2] for name in named_so.get("RepoDigests") or []]
+    return (
+        f"the digest of image {image.reference} is {', '.join(digests) or 'none'}, expected {image.digest}; "
+        "pull that image"
+    )
 
 
 def _stale(host: Host, unit: RankUnit) -> Iterator[str]:
@@ -114,7 +126,9 @@ def _folders(host: Host, unit: RankUnit) -> Iterator[str]:
 def _files(host: Host, unit: RankUnit) -> Iterator[str]:
     for known in unit.files:
         found = _sha256(host, known.path)
-        if found is None:
+        if found is None and known.path.startswith(nccl_library.DIRECTORY):
+            yield f"{known.path} is missing; run transport, which brings the NCCL library of the deployment"
+        elif found is None:
             yield f"{known.path} is missing; bring the recipe's files to every host"
         elif found != known.sha256:
             yield f"SHA-256 of {known.path} is {found}, expected {known.sha256}; bring the recipe's revision there"

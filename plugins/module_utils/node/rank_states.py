@@ -7,7 +7,7 @@ from typing import Any
 
 from ..contract import documents, rank_unit
 from ..contract.rank_unit import RankUnit
-from . import rank, rank_checks, rank_probe
+from . import nccl_library, rank, rank_checks, rank_probe
 from .commands import HostError
 from .host import Host
 
@@ -75,7 +75,7 @@ def _swapped(host: Host, given: Mapping[str, Any], check: bool) -> Answer:
 
 
 def _absent(host: Host, given: Mapping[str, Any], check: bool) -> Answer:
-    changes = rank.remove(host, check)
+    changes = [*rank.remove(host, check), *nccl_library.remove(host, check)]
     return {"changed": bool(changes), "changes": changes}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
+from ansible_collections.sparkring.cluster.plugins.module_utils.contract.rank_unit import RankUnit
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import RingPlan
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import (
     fit,
@@ -29,7 +30,7 @@ class DeploymentError(ValueError):
 
 @dataclass(frozen=True)
 class Deployment:
-    """What the hosts of a ring are given, by host: unit, unit_text, environment; and what to tell the operator."""
+    """What the hosts of a ring are given, by host: unit, unit_text, environment, library; what to tell the operator."""
 
     ranks: dict[str, dict[str, Any]]
     lines: list[str]
@@ -58,13 +59,25 @@ def make(
             "unit": documents.to_plain(unit),
             "unit_text": systemd.unit_text(unit),
             "environment": systemd.environment_text(unit),
+            "library": _library(unit, asked),
         }
         for unit in units
     }
     lines = [f"Ring {plan.ring}: {units[0].deployment} serves recipe {recipe.id}, {status.of(recipe, asked).sentence}"]
+    library = settings.library(asked)
+    lines += [f"  NCCL: {library.id}, version {library.version}, brought by `sparkring transport`"] if library else []
     lines += [f"  licence: {said}" for said in fit.licence_lines(recipe)]
     lines += [f"  note: {said}" for said in found.warnings]
     return Deployment(ranks, lines)
+
+
+def _library(unit: RankUnit, asked: settings.Settings) -> dict[str, Any] | None:
+    """The NCCL library that must lie on the host, and the image whose process opens it."""
+    library = settings.library(asked)
+    if library is None:
+        return None
+    made = {"path": render.library_path(library), "sha256": library.sha256, "version": library.version}
+    return made | {"engine_image": unit.image.run if unit.image else None}
 
 
 def _refuse_unverified(plan: RingPlan, plans_dir: Path) -> None:

@@ -229,7 +229,7 @@ class Mount(Part):
 
 
 class Container(Part):
-    """What the container is given beyond network, IPC, GPUs, locked memory and /dev/infiniband of the host."""
+    """What the container is given beyond network and IPC of the host, and RDMA where the transport needs it."""
 
     mounts: list[Mount] = []
     add_capabilities: list[Annotated[str, Field(pattern=r"^[A-Z_]+$")]] = []
@@ -238,6 +238,7 @@ class Container(Part):
     memory_bytes: Positive | None = None
     memory_and_swap_bytes: Positive | None = None
     init: bool = False
+    gpu: bool = Field(default=True, description="Whether it gets the host's GPU; not for an engine that runs on CPUs")
 
 
 class Api(Part):

@@ -70,6 +70,7 @@ class _Rank:
         self.engine = settings.engine or ("venv" if recipe.image == model.Image() else "container")
         self.deployment = settings.deployment or recipe.id
         self.library = operator.library(settings)
+        self.rdma = recipe.transport.provider != "gloo"
         self.folders = list(self._folders())
         self.given = self._given()
 
@@ -87,7 +88,7 @@ class _Rank:
             rank=self.rank,
             ranks=recipe.parallel.ranks,
             engine=self.engine,
-            fabric=recipe.transport.provider != "gloo",
+            fabric=self.rdma,
             unit=f"{marks.UNIT_PREFIX}rank@{self.deployment}.service",
             container=name if container else None,
             image=self._image() if container else None,
@@ -124,6 +125,7 @@ class _Rank:
         run = image.id or known or image.digest or "unknown"
         return Image(
             run=run,
+            reference=image.reference,
             id=image.id,
             digest=image.digest,
             entrypoint=image.entrypoint or None,
@@ -248,14 +250,14 @@ class _Rank:
     def _derived(self) -> dict[str, str] | None:
         """NCCL's environment from the plan, or None where the recipe's own holds."""
         provider = self.recipe.transport.provider
-        if provider == "gloo":
+        if provider == "gloo" and self.settings.nccl is None:
             return {"VLLM_HOST_IP": self.places.address, "GLOO_SOCKET_IFNAME": self.places.interface}
         if provider == "image" and self.settings.nccl is None:
             return None
-        if self.recipe.transport.collectives != "nccl":
+        if (own := self.recipe.transport.collectives) != "nccl":
             raise SettingsError(
-                f"{operator.VARIABLE}.nccl: the image of recipe {self.recipe.id} runs its own collectives beside "
-                "NCCL; remove the setting, or choose a recipe whose collectives are nccl."
+                f"{operator.VARIABLE}.nccl: the collectives of recipe {self.recipe.id} are {own}; remove the setting, "
+                "or choose a recipe whose collectives are nccl."
             )
         try:
             made = nccl_environment.environment(self.plan, self.section.host, self.library, self._library_path())
@@ -271,8 +273,9 @@ class _Rank:
     def _options(self, name: str) -> Iterator[str]:
         box = self.recipe.container
         yield from ("--name", name, "--rm", "--pull", "never", "--no-healthcheck")
-        yield from ("--network", "host", "--ipc", "host", "--gpus", "all")
-        yield from ("--ulimit", "memlock=-1:-1", "--device", "/dev/infiniband")
+        yield from ("--network", "host", "--ipc", "host", *(["--gpus", "all"] if box.gpu else []))
+        if self.rdma:  # pinned buffers and the devices that send them
+            yield from ("--ulimit", "memlock=-1:-1", "--device", "/dev/infiniband")
         yield from ("--cap-drop", "ALL")
         for capability in box.add_capabilities:
             yield from ("--cap-add", capability)

@@ -79,7 +79,7 @@ def unit(**changes: Any) -> RankUnit:
         fabric=True,
         unit="sparkring-node-rank@small.service",
         container="sparkring-small-r0",
-        image=Image(ID, ID, None, None, ["vllm", "serve"]),
+        image=Image(ID, "name:r1", ID, None, None, ["vllm", "serve"]),
         options=[],
         command=["/models/small"],
         environment={"A": "1"},
@@ -258,14 +258,14 @@ REFUSED: dict[str, tuple[Callable[[RankKernel], Any], RankUnit, str]] = {
         f"image {ID} is not on the host; bring it there by that digest",
     ),
     "wrong id": (
-        _image(Id=OTHER),
+        lambda k: k.images.update({"name:r1": k.images.pop(ID) | {"Id": OTHER}}),
         unit(),
-        f"image id is {OTHER}, expected {ID}; load the image of the recipe",
+        f"the id of image name:r1 is {OTHER}, expected {ID}; load that image",
     ),
     "wrong digest": (
-        _image(RepoDigests=[f"registry/name@{OTHER}"]),
-        unit(image=Image(ID, None, ID, None, None)),
-        f"image digest is {OTHER}, expected {ID}; pull the image of the recipe",
+        lambda k: k.images.update({"name:r1": k.images.pop(ID) | {"RepoDigests": [f"registry/name@{OTHER}"]}}),
+        unit(image=Image(f"name:r1@{ID}", "name:r1", None, ID, None, None)),
+        f"the digest of image name:r1 is {OTHER}, expected {ID}; pull that image",
     ),
     "wrong entrypoint": (
         _image(Config={"Entrypoint": ["/bin/sh"]}),

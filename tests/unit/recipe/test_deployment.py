@@ -37,6 +37,19 @@ def test_each_host_gets_its_rank(tmp_path: Path) -> None:
         assert given["unit_text"].endswith("Restart=no\n")
 
 
+def test_a_library_is_brought_to_each_host(tmp_path: Path) -> None:
+    receipt(tmp_path, "2026-12-02T000000Z")
+    nccl = {"id": "mine", "version": "2.32.3", "sha256": "ab" * 32, "patches": [], "source": "x", "date": "2026-12-01"}
+    made = deployment.make(PLAN, RECIPES, tmp_path, "deepseek-v4-flash-0731-pair", {"nccl": nccl})
+    assert "  NCCL: mine, version 2.32.3, brought by `sparkring transport`" in made.lines
+    for given in made.ranks.values():
+        path = f"/usr/local/lib/sparkring-node/nccl/{nccl['sha256']}/libnccl.so.2"
+        wanted = {"path": path, "sha256": nccl["sha256"], "version": "2.32.3"}
+        assert given["library"] == {**wanted, "engine_image": given["unit"]["image"]["run"]}
+        assert {"path": path, "sha256": nccl["sha256"]} in given["unit"]["files"]
+    assert deployment.make(PLAN, RECIPES, tmp_path, SERVED, {}).ranks["spark0"]["library"] is None
+
+
 def test_a_ring_names_its_recipe(tmp_path: Path) -> None:
     assert refusal(tmp_path, None) == (
         "Ring home names no recipe: set sparkring_recipe to one of those that `sparkring recipes` lists as FITS."

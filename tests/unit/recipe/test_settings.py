@@ -138,8 +138,8 @@ def test_the_context_cache_can_be_left_out() -> None:
         (
             MESH,
             {"nccl": "engine"},
-            "sparkring_settings.nccl: the image of recipe glm53-flash-spark-tp4-dcp1 runs its own collectives beside "
-            "NCCL; remove the setting, or choose a recipe whose collectives are nccl.",
+            "sparkring_settings.nccl: the collectives of recipe glm53-flash-spark-tp4-dcp1 are rocenante; remove the "
+            "setting, or choose a recipe whose collectives are nccl.",
         ),
         (CYCLE, {"nccl": "newest"}, None),
         (
