@@ -20,7 +20,7 @@ SCENARIOS := prepare survey plan hairpin nccl serve
 RING_SCENARIOS := lab fabric verify
 
 .PHONY: help setup lab lab-down serve-demo test test-lab test-faults test-ring test-engine lint lint-ansible lint-yaml lint-ruff lint-format lint-mypy \
-	sanity build unit schemas bench-plan molecule molecule-ring clean
+	sanity build unit schemas bench-plan bench-recipes molecule molecule-ring clean
 
 help:  ## Show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -109,7 +109,10 @@ schemas: setup  ## Write the JSON Schemas of the documents
 	PYTHONPATH=.:$(COLLECTIONS) python3 tests/schemas.py
 
 bench-plan: setup  ## Time the planning of 1,000 rings of eight
-	python3 tests/bench_plan.py
+	PYTHONPATH=.:$(COLLECTIONS) python3 tests/bench_plan.py
+
+bench-recipes: setup  ## Time the rendering of every recipe
+	PYTHONPATH=.:$(COLLECTIONS) python3 tests/bench_recipes.py
 
 clean:  ## Remove what make made, but for a running lab
 	rm -rf .venv .cache dist

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import shlex
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import re
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import inventory, planner
 from tests.engine.conftest import ROOT, Made, docker, wait
 from tests.rings import make_bindings
+from tests.unit.recipe.examples import exec_line, unquoted
 
 RECIPES = ROOT / "tests" / "serving" / "recipes"
 PORT, RENDEZVOUS = 18000, 18001
@@ -65,11 +65,9 @@ def by_digest(made: Made) -> dict[str, str | None]:
 
 def start_line(unit: RankUnit, folder: Path) -> list[str]:
     """The unit's ExecStart as systemd would read it, with the environment file in another folder."""
-    text = systemd.unit_text(unit).replace("\\\n", " ")
-    line = next(line for line in text.splitlines() if line.startswith("ExecStart="))
     environment = folder / f"environment-{unit.rank}"
     environment.write_text(systemd.environment_text(unit))
-    words = [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line.removeprefix("ExecStart="))]
+    words = unquoted(exec_line(unit, "ExecStart"))
     return [str(environment) if word == rank_unit.ENVIRONMENT_PATH else word for word in words]
 
 

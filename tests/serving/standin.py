@@ -66,8 +66,10 @@ def check_container() -> None:
 
 
 def check_devices() -> None:
-    """Every RDMA device that NCCL is told of is there, with a RoCE v2 entry where it is told to look."""
-    index = os.environ.get("NCCL_IB_GID_INDEX", "*")
+    """Every RDMA device that NCCL is told of is there, its RoCE v2 entry where it was found; the library is loaded."""
+    index = os.environ.get("STANDIN_GID", "*")
+    library = os.environ.get("VLLM_NCCL_SO_PATH")
+    assert library is None or library in Path("/proc/self/maps").read_text(), f"{library} is not loaded"
     for device in filter(None, os.environ.get("NCCL_IB_HCA", "").lstrip("=").split(",")):
         types = Path(f"/sys/class/infiniband/{device.partition(':')[0]}/ports/1/gid_attrs/types")
         assert "RoCE v2" in {readable(place) for place in types.glob(index)}, (device, index)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.rank_unit import RankUnit
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.ring_plan import RingPlan
-from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import reader, render, settings
+from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import reader, render, settings, systemd
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe.model import Recipe
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.ring import inventory, planner
 from tests.rings import make_bindings, make_inventory
@@ -39,3 +41,15 @@ def ring(layout: str) -> RingPlan:
 
 def units(recipe: Recipe, **given: object) -> list[RankUnit]:
     return render.units(recipe, ring(recipe.ring.layout), settings.read({**GIVEN, **given}))
+
+
+def unquoted(line: str) -> list[str]:
+    """Words of an Exec line as systemd reads them (systemd.service, COMMAND LINES): without its doubled signs."""
+    return [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line.replace("\\\n", " "))]
+
+
+def exec_line(unit: RankUnit, key: str) -> str:
+    text = systemd.unit_text(unit)
+    found = re.search(rf"^{key}=((?:.*\\\n)*.*)$", text, re.MULTILINE)
+    assert found is not None
+    return found[1]

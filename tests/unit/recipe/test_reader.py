@@ -125,3 +125,8 @@ def test_a_wrong_base_is_named_itself(base: Path) -> None:
 
 def test_every_recipe_of_the_collection_is_sound() -> None:
     assert len(ALL) == len(list(RECIPES.glob("*.yml"))) >= 32
+
+
+def test_the_recipes_that_tests_serve_are_whole() -> None:
+    served = Path(__file__).resolve().parents[2] / "serving" / "recipes"
+    assert {recipe.id for recipe in reader.read_all(served)} == {path.stem for path in served.glob("*.yml")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import replace
 from typing import Any
@@ -14,22 +13,10 @@ from hypothesis import strategies as st
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract import documents
 from ansible_collections.sparkring.cluster.plugins.module_utils.contract.rank_unit import RankUnit
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe import render, systemd, words
-from tests.unit.recipe.examples import ALL, RENDERED, ring, units
+from tests.unit.recipe.examples import ALL, RENDERED, exec_line, ring, units, unquoted
 
 EXAMPLE = units(ALL["deepseek-v4-flash-0731"])[0]
 VENV = units(ALL["deepseek-v4-flash-0731"], engine="venv", venv="/opt/vllm")[0]
-
-
-def unquoted(line: str) -> list[str]:
-    """Words of an Exec line as systemd reads them (systemd.service, COMMAND LINES): without its doubled signs."""
-    return [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line.replace("\\\n", " "))]
-
-
-def exec_line(unit: RankUnit, key: str) -> str:
-    text = systemd.unit_text(unit)
-    found = re.search(rf"^{key}=((?:.*\\\n)*.*)$", text, re.MULTILINE)
-    assert found is not None
-    return found[1]
 
 
 @pytest.mark.parametrize("recipe", RENDERED)
