@@ -35,6 +35,8 @@ Positive = Annotated[int, Field(ge=1)]
 Words = Annotated[str, Field(min_length=1)]
 ContainerPath = Annotated[str, Field(pattern=r"^/[^:,\n]*$", description="Absolute path without colon or comma")]
 
+PLACEHOLDER = re.compile(r"<[a-z][^<>]*>|\bCHANGE_?ME\b|\bTODO\b")
+"""A hole in a text that somebody meant to fill."""
 LAUNCH_FLAGS = frozenset({
     "--tensor-parallel-size",
     "--pipeline-parallel-size",
@@ -395,12 +397,12 @@ class Recipe(Part):
 
 
 def _refuse_placeholder(place: str, value: Any) -> None:
-    """A value in angle brackets is a hole that somebody meant to fill."""
+    """Raise ValueError where a value holds a placeholder, however deep."""
     if isinstance(value, dict):
         for key, item in value.items():
             _refuse_placeholder(f"{place}.{key}", item)
     elif isinstance(value, list):
         for item in value:
             _refuse_placeholder(place, item)
-    elif isinstance(value, str) and (found := re.search(r"<[a-z][^<>]*>|\bCHANGE_?ME\b|\bTODO\b", value)):
+    elif isinstance(value, str) and (found := PLACEHOLDER.search(value)):
         raise ValueError(f"{place}: {found[0]} is a placeholder; write the value, or list the field under unknown")

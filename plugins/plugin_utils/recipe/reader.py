@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ansible_collections.sparkring.cluster.plugins.plugin_utils.recipe.model import Recipe
 
 SUFFIX = ".yml"
+Shape = TypeVar("Shape", bound=BaseModel)
 MERGED = ("arguments", "environment")
 """Sections that a recipe which extends another changes name by name; of all others it restates the whole."""
 
@@ -29,6 +30,10 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: dict[Any, int] = {}
     for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key is a list or a mapping; quote braces that are text", key.start_mark
+            )
         name, line = key.value, key.start_mark.line + 1
         if name in seen:
             raise yaml.constructor.ConstructorError(
@@ -45,10 +50,10 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 @cache
 def read(path: Path) -> Recipe:
     """The recipe in a file, with what it takes from its base; raises RecipeError."""
-    content, lines = _content(path)
+    content, lines = content_of(path)
     if (base := content.get("extends")) is not None:
         content = _extended(path, content, lines, str(base))
-    recipe = _validated(path, content, lines)
+    recipe = validated(Recipe, path, content, lines)
     if recipe.id != path.name.removesuffix(SUFFIX):
         raise RecipeError(f"{path}:{lines.get(('id',), 1)}: id: {recipe.id} is not the file's name; make them equal.")
     return recipe
@@ -68,7 +73,8 @@ def find(folder: Path, recipe_id: str) -> Recipe:
     return read(path)
 
 
-def _content(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], int]]:
+def content_of(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], int]]:
+    """What stands in a file, and the line of each field; raises RecipeError where it is no mapping in sound YAML."""
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
@@ -80,6 +86,8 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], int]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise RecipeError(f"{path}:{mark.line + 1 if mark else 1}: {error.problem}.") from error
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{path}: it holds a character that YAML does not allow; remove it.") from error
     if not isinstance(content, dict) or node is None:
         raise RecipeError(f"{path}:1: a recipe is a mapping with schema, id, title and so on.")
     return content, _lines(node)
@@ -102,10 +110,10 @@ def _extended(path: Path, content: dict[str, Any], lines: dict[tuple[str, ...], 
     base_path = path.with_name(base_id + SUFFIX)
     if "/" in base_id or not base_path.is_file():
         raise RecipeError(f"{where} there is no recipe {base_id} beside this one.")
-    base, base_lines = _content(base_path)
+    base, base_lines = content_of(base_path)
     if base.get("extends") is not None:
         raise RecipeError(f"{where} {base_id} extends {base['extends']} itself; extend that one.")
-    _validated(base_path, base, base_lines)
+    validated(Recipe, base_path, base, base_lines)
     merged = {**base, **content}
     for section in MERGED:
         merged[section] = _merged(base.get(section), content.get(section, {}))
@@ -130,9 +138,10 @@ def _merged(base: Any, change: Any) -> Any:
     return made
 
 
-def _validated(path: Path, content: dict[str, Any], lines: dict[tuple[str, ...], int]) -> Recipe:
+def validated(shape: type[Shape], path: Path, content: dict[str, Any], lines: dict[tuple[str, ...], int]) -> Shape:
+    """The content as a model; raises RecipeError, naming line and field, for the first thing that is wrong."""
     try:
-        return Recipe.model_validate(content)
+        return shape.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = tuple(str(part) for part in first["loc"])

@@ -233,7 +233,7 @@ class _Rank:
         wanted = dict(self.recipe.environment or {})
         derived = self._derived()
         if derived is not None:
-            wanted = {name: value for name, value in wanted.items() if not _of_nccl(name)} | derived
+            wanted = {name: value for name, value in wanted.items() if not of_nccl(name)} | derived
         for name, value in wanted.items():
             asked = words.names(value) & self.places.gids.keys()
             if asked:
@@ -350,7 +350,8 @@ def library_path(library: libraries.Library) -> str:
     return f"{marks.LIB_DIR}/nccl/{library.sha256}/libnccl.so.2"
 
 
-def _of_nccl(name: str) -> bool:
+def of_nccl(name: str) -> bool:
+    """Whether a variable is NCCL's, or leads to its library: where the plan derives it, a recipe's own goes."""
     return name.startswith("NCCL_") or name in ("VLLM_NCCL_SO_PATH", "LD_PRELOAD", "GLOO_SOCKET_IFNAME")
 
 
