@@ -124,6 +124,8 @@ def test_what_ansible_refuses_is_told_in_its_words(command: Command) -> None:
         (["verify"], "verify needs an inventory: name it with -i inventories/<ring>/hosts.yml."),
         (["verify", "-i", "none.yml"], "The inventory none.yml does not exist"),
         (["fly", "-i", "hosts.yml"], "invalid choice: 'fly'"),
+        (["verify", "-i", "hosts.yml", "x.yml"], "verify takes no file: x.yml is too much."),
+        (["import"], "import-recipe needs a file: name it after the verb."),
     ],
 )
 def test_a_wrong_call_is_told_in_one_sentence(command: Command, arguments: list[str], message: str) -> None:
@@ -140,6 +142,14 @@ def test_every_option_reaches_the_playbook_command(command: Command) -> None:
     assert ran.stdout.splitlines()[0] == (
         "$ ansible-playbook -i hosts.yml playbooks/mesh_setup.yml --limit spark0 -e 'a=b c'"
         " --check --diff --tags configure"
+    )
+
+
+def test_a_verb_that_takes_a_file_needs_no_inventory(command: Command) -> None:
+    command.play("import_recipe")
+    ran = command("import", "-e", "a=b", "my recipe.yml")
+    assert ran.stdout.splitlines()[0] == (
+        """$ ansible-playbook playbooks/import_recipe.yml -e '{"sparkring_import": "my recipe.yml"}' -e a=b"""
     )
 
 
