@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +20,8 @@ class Progress:
     """What the events have told so far; a reporter shows it."""
 
     reporter: Reporter
+    diffs: bool = False
+    """Whether what a task changes in files is shown."""
     lines: dict[str, HostLine] = field(default_factory=dict)
     findings: int = 0
     failures: int = 0
@@ -37,6 +41,8 @@ class Progress:
         if outcome[2] in ("ok", "failed"):
             for line in result.get("sparkring_lines") or ():
                 self.reporter.say(host, self.lines[host].phase, str(line))
+            for line in difference(result.get("diff")) if self.diffs else ():
+                self.reporter.say(host, self.lines[host].phase, line)
         if outcome[1] == "item_on" or outcome[2] == "start":
             return False
         self.tasks += 1
@@ -112,3 +118,12 @@ def sentence(result: dict[str, Any]) -> str:
         failed = [item for item in result["results"] if item.get("failed")]
         text = "; ".join(dict.fromkeys(sentence(item) for item in failed)) or text
     return text
+
+
+def difference(found: Any) -> Iterator[str]:
+    """What a task changes in texts, as its result has it."""
+    for entry in found if isinstance(found, list) else [found]:
+        if isinstance(entry, dict) and isinstance(entry.get("before"), str) and isinstance(entry.get("after"), str):
+            old, new = entry["before"].splitlines(), entry["after"].splitlines()
+            before, after = (str(entry.get(f"{name}_header", name)) for name in ("before", "after"))
+            yield from difflib.unified_diff(old, new, before, after, lineterm="")

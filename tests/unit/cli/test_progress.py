@@ -66,3 +66,14 @@ def test_what_ansible_puts_around_an_unreachable_host_is_left_out() -> None:
 def test_failed_items_tell_their_own_sentences() -> None:
     items = [{"msg": "a is missing", "failed": True}, {"msg": "fine"}, {"msg": "a is missing", "failed": True}]
     assert sentence({"msg": "One or more items failed", "results": items}) == "a is missing"
+
+
+@pytest.mark.parametrize("found", [{}, [{}]], ids=["one", "several"])
+def test_differences_are_shown_where_they_are_asked_for(found: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = {"before": "a\n", "after": "b\n", "before_header": "x", "after_header": "x"}
+    given = [entry, {"prepared": "no texts"}] if isinstance(found, list) else entry
+    for asked in (False, True):
+        progress = Progress(Reporter(live=False), diffs=asked)
+        progress.handle(event("on_ok", "spark0", res={"diff": given}))
+        told = capsys.readouterr().out.splitlines()
+        assert told == (["--- x", "+++ x", "@@ -1 +1 @@", "-a", "+b"] if asked else [])
