@@ -50,9 +50,8 @@ def test_a_library_that_is_not_there_is_named(ring: Ring, given: dict[str, Any])
     for rank, host in enumerate(ring.hosts):
         place = f"/usr/local/lib/sparkring-node/nccl/{given['sparkring_settings']['nccl']['sha256']}/libnccl.so.2"
         said = refused.results("Ask whether the rank may start")[host]["msg"]
-        assert said == (
-            f"Rank {rank} on {host}: {place} is missing; run transport, which brings the NCCL library of the deployment."
-        )
+        brought = "run transport, which brings the NCCL library of the deployment"
+        assert said == f"Rank {rank} on {host}: {place} is missing; {brought}."
 
 
 def test_check_announces_what_serve_does(ring: Ring, given: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ def check(words: list[str]) -> tuple[int, int]:
     assert ("--headless" in words) is (rank > 0), "--headless belongs to every rank but the head"
     assert ("--host" in words) is (rank == 0) and "--api-key" not in words, words
     assert os.environ["STANDIN_RANK"] == str(rank), os.environ["STANDIN_RANK"]
-    if Path("/.dockerenv").exists():
+    if os.environ.get("STANDIN_ENGINE") == "container":
         check_container()
     else:
         assert bool(os.environ.get("VLLM_API_KEY")) is (rank == 0), "the key is the head's alone"

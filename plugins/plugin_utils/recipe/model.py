@@ -35,8 +35,8 @@ Positive = Annotated[int, Field(ge=1)]
 Words = Annotated[str, Field(min_length=1)]
 ContainerPath = Annotated[str, Field(pattern=r"^/[^:,\n]*$", description="Absolute path without colon or comma")]
 
-PLACEHOLDER = re.compile(r"<[a-z][^<>]*>|\bCHANGE_?ME\b|\bTODO\b")
-"""A hole in a text that somebody meant to fill."""
+PLACEHOLDER = re.compile(r"<(?!think>)[a-z][^<>]*>|\bCHANGE_?ME\b|\bTODO\b")
+"""A hole in a text that somebody meant to fill; ``<think>`` is a token of models."""
 LAUNCH_FLAGS = frozenset({
     "--tensor-parallel-size",
     "--pipeline-parallel-size",
